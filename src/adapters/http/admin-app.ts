@@ -1,0 +1,19 @@
+import Koa from 'koa'
+import type { Health } from './health.js'
+import type { Metrics } from './metrics.js'
+
+/** For operators and Prometheus, on a port of its own: `/metrics` and `/health`. */
+export function makeAdminApp({ health, metrics }: { health: Health; metrics: Metrics }): Koa {
+  const app = new Koa()
+  app.use(async function answerOperator(ctx) {
+    if (ctx.path === '/metrics') {
+      ctx.type = metrics.registry.contentType
+      ctx.body = await metrics.registry.metrics()
+    } else if (ctx.path === '/health') {
+      const details = await health.details()
+      ctx.status = details.ready ? 200 : 503
+      ctx.body = details
+    }
+  })
+  return app
+}

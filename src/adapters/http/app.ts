@@ -1,0 +1,67 @@
+import Koa from 'koa'
+import type { Logger } from 'pino'
+import type { Plans } from '../../core/plan.js'
+import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
+import type { QuotaStore } from '../../core/ports/quota-store.js'
+import type { Authenticate } from '../../core/use-cases/authenticate.js'
+import type { RequestState, Middleware } from './context.js'
+import { documentPages } from './document-pages.js'
+import { securityHeaders } from './hardening.js'
+import type { Health } from './health.js'
+import { healthPages } from './health.js'
+import type { Metrics } from './metrics.js'
+import { answerErrors } from './middleware/answer-errors.js'
+import { answerOptions } from './middleware/answer-options.js'
+import { authenticate, makeShowAddressQuota } from './middleware/authenticate.js'
+import { findRoute } from './middleware/find-route.js'
+import { identifyRequest } from './middleware/identify-request.js'
+import { logRequests } from './middleware/log-requests.js'
+import { requireRoute } from './middleware/require-route.js'
+import { requireSoundRequest } from './middleware/require-sound-request.js'
+import { spendQuota } from './middleware/spend-quota.js'
+import type { Operation } from './operation.js'
+import { isApiPath, makeRoutes } from './routes.js'
+
+export interface AppDeps {
+  readonly operations: readonly Operation[]
+  readonly authenticate: Authenticate
+  readonly failedAuthentications: FailedAuthentications
+  readonly quotas: QuotaStore
+  readonly plans: Plans
+  readonly health: Health
+  readonly metrics: Metrics
+  readonly log: Logger
+  /** Empty where links are relative. */
+  readonly publicUrl: string
+  readonly trustedProxyHops: number
+  /** Whether `/docs` and the OpenAPI document are served. */
+  readonly docs: boolean
+}
+
+/** The whole pipeline, in the order in which a request meets it. What is refused early keeps the headers that were set before. */
+export function makeApp(deps: AppDeps): Koa<RequestState> {
+  const pages = [...healthPages(deps.health), ...(deps.docs ? documentPages(deps) : [])]
+  const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
+  const showAddressQuota = makeShowAddressQuota(deps)
+
+  const app = new Koa<RequestState>()
+  app.use(identifyRequest())
+  app.use(logRequests(deps))
+  app.use(securityHeaders())
+  app.use(answerErrors(deps))
+  app.use(findRoute(routes))
+  app.use(answerOptions({ showAddressQuota }))
+  app.use(onApi(authenticate(deps)))
+  app.use(onApi(spendQuota(deps)))
+  app.use(requireRoute({ showAddressQuota }))
+  app.use(requireSoundRequest())
+  app.use(routes.dispatch)
+  return app
+}
+
+/** Health, document and docs page are open: no key, no quota. */
+function onApi(middleware: Middleware): Middleware {
+  return async function onlyOnApi(ctx, next) {
+    await (isApiPath(ctx.path) ? middleware(ctx, next) : next())
+  }
+}

@@ -1,0 +1,56 @@
+import type { ServerOptions } from 'node:http'
+import type { Middleware } from 'koa'
+
+/** All that protects the service from hostile or broken clients, in one place. */
+
+/** Bytes of a request body: a pet takes less than 1 KiB. */
+export const BODY_LIMIT_BYTES = 64 * 1024
+
+/** Levels of arrays and objects in a body: a pet has one. */
+export const JSON_DEPTH_LIMIT = 32
+
+/** The longest that a body may take to arrive; below `requestTimeout`, so that this answer still has all its headers. */
+export const BODY_TIMEOUT_MS = 15_000
+
+export const SERVER_OPTIONS: ServerOptions = {
+  // Slow clients: headers, then the whole request, must arrive within these.
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 1_000,
+  // Longer than the idle time of the load balancers in front (60 s as a rule): else they send into a closing connection.
+  keepAliveTimeout: 75_000,
+  maxHeaderSize: 8 * 1024,
+  // Node's own answer to a missing Host has no body: `requireHost` answers instead.
+  requireHostHeader: false,
+  insecureHTTPParser: false,
+}
+
+/** API answers are data: nothing in them is to be run, framed, sniffed or kept. */
+export function securityHeaders(): Middleware {
+  return async function setSecurityHeaders(ctx, next) {
+    ctx.set('X-Content-Type-Options', 'nosniff')
+    ctx.set('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'")
+    ctx.set('Cache-Control', 'no-store')
+    ctx.set('Referrer-Policy', 'no-referrer')
+    ctx.set('Cross-Origin-Resource-Policy', 'same-origin')
+    ctx.set('Strict-Transport-Security', 'max-age=31536000')
+    await next()
+  }
+}
+
+/**
+ * For the docs page: its own scripts, styles and fonts, and calls to this origin. Styles in the page are what the
+ * documentation component sets on its own elements; scripts in the page stay forbidden.
+ */
+export const DOCS_CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "worker-src 'self' blob:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')

@@ -1,0 +1,20 @@
+import type { Logger } from 'pino'
+import type { Middleware } from '../context.js'
+import { answerJson } from '../context.js'
+import { errorBody } from '../error-catalogue.js'
+import { toHttpError } from '../http-error.js'
+
+/** The one edge at which thrown errors become answers. Headers set before the error stay: Koa's own error path would drop them. */
+export function answerErrors({ log }: { log: Logger }): Middleware {
+  return async function answerError(ctx, next) {
+    try {
+      await next()
+    } catch (thrown) {
+      const error = toHttpError(thrown)
+      if (error.status >= 500) log.error({ requestId: ctx.state.requestId, err: error.cause ?? error }, error.code)
+      ctx.state.errorCode = error.code
+      ctx.set(error.headers)
+      answerJson(ctx, error.status, JSON.stringify(errorBody(error.code, error.message)))
+    }
+  }
+}

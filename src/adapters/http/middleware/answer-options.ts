@@ -1,0 +1,16 @@
+import type { Middleware } from '../context.js'
+import { HttpError } from '../http-error.js'
+import { isApiPath } from '../routes.js'
+import type { ShowAddressQuota } from './authenticate.js'
+
+/** OPTIONS needs no key and costs nothing: a browser's preflight cannot carry one. */
+export function answerOptions({ showAddressQuota }: { showAddressQuota: ShowAddressQuota }): Middleware {
+  return async function answerAllowedMethods(ctx, next) {
+    const { found } = ctx.state
+    if (ctx.method !== 'OPTIONS') return next()
+    if (isApiPath(ctx.path)) await showAddressQuota(ctx)
+    if (!found) throw new HttpError('not_found')
+    ctx.status = 204
+    ctx.set('Allow', found.allow)
+  }
+}

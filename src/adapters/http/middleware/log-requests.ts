@@ -1,0 +1,20 @@
+import type { Logger } from 'pino'
+import type { Middleware } from '../context.js'
+import type { Metrics } from '../metrics.js'
+
+/** One log line and one measurement per request. Never a secret, never a body, and of the path only its template. */
+export function logRequests({ log, metrics }: { log: Logger; metrics: Metrics }): Middleware {
+  return async function logRequest(ctx, next) {
+    const startedMs = performance.now()
+    await next()
+    const elapsedMs = performance.now() - startedMs
+    const { requestId, found, key, verdict, errorCode } = ctx.state
+    const request = { method: ctx.method, route: found?.template ?? 'none', status: ctx.status }
+    log.info({ requestId, keyId: key?.keyId, ...request, code: errorCode, ms: Math.round(elapsedMs * 10) / 10 }, 'request')
+
+    metrics.countRequest(request, elapsedMs)
+    if (errorCode && !key) metrics.countUnauthenticated(errorCode)
+    if (key && verdict) metrics.countVerdict(key.plan, verdict)
+    if (found?.operation?.document.deprecated) metrics.countDeprecatedRequest(found.operation.operationId)
+  }
+}

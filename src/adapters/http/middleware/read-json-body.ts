@@ -1,0 +1,61 @@
+import bodyParser from 'koa-bodyparser'
+import { BODY_LIMIT_BYTES, BODY_TIMEOUT_MS, JSON_DEPTH_LIMIT } from '../hardening.js'
+import type { Middleware, RequestContext } from '../context.js'
+import { HttpError } from '../http-error.js'
+import { parseLosslessJson } from '../json.js'
+
+/** The parser hands over each byte as one character, so that malformed UTF-8 is seen instead of mended. */
+const RAW_TEXT = { enableTypes: ['text'], extendTypes: { text: ['application/json'] }, textLimit: `${BODY_LIMIT_BYTES}b`, encoding: 'latin1' }
+
+/** Reads the body as JSON with exact whole numbers into `ctx.request.body`. Refuses, in this order: missing, media type, size, JSON. */
+export function readJsonBody(): Middleware {
+  const readRawText = bodyParser({ ...RAW_TEXT, onerror: refuseUnreadable })
+
+  return async function readJson(ctx, next) {
+    requireBody(ctx)
+    requireJsonType(ctx)
+    // A client that waits for it is told to go on only now, when nothing else can refuse it.
+    if (ctx.headers.expect) ctx.res.writeContinue()
+    await withinBodyTimeout(readRawText(ctx, async () => {}))
+    ctx.request.body = parseBytes(Buffer.from(String(ctx.request.rawBody), 'latin1')) as object
+    await next()
+  }
+}
+
+function requireBody({ headers }: RequestContext): void {
+  const announced = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  if (!announced) throw new HttpError('missing_body')
+}
+
+function requireJsonType(ctx: RequestContext): void {
+  const charset = ctx.request.charset.toLowerCase()
+  if (!ctx.is('application/json') || !['', 'utf-8', 'utf8'].includes(charset)) {
+    throw new HttpError('unsupported_media_type', { headers: { Accept: 'application/json' } })
+  }
+  const coding = ctx.get('Content-Encoding').toLowerCase()
+  if (coding && coding !== 'identity') throw new HttpError('unsupported_media_type', { headers: { 'Accept-Encoding': 'identity' } })
+}
+
+function refuseUnreadable(error: Error & { status?: number }): never {
+  if (error.status === 413) throw new HttpError('payload_too_large', { headers: { Connection: 'close' } })
+  if (error.status === 400) throw new HttpError('bad_request', { message: 'The body ended before its announced length.', cause: error })
+  throw error
+}
+
+/** Throws `request_timeout` when the body has not arrived in time. */
+async function withinBodyTimeout(reading: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new HttpError('request_timeout', { headers: { Connection: 'close' } })), BODY_TIMEOUT_MS)
+  })
+  await Promise.race([reading, timeout]).finally(() => clearTimeout(timer))
+}
+
+function parseBytes(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw new HttpError('missing_body')
+  try {
+    return parseLosslessJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes), JSON_DEPTH_LIMIT)
+  } catch (error) {
+    throw new HttpError('invalid_json', { message: `The body is not valid JSON in UTF-8: ${(error as Error).message}`, cause: error })
+  }
+}

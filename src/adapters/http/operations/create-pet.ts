@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import type { CreatePet } from '../../../core/use-cases/create-pet.js'
+import type { RequestContext } from '../context.js'
+import { answerJson, verifiedKey } from '../context.js'
+import { readJsonBody } from '../middleware/read-json-body.js'
+import type { Operation, OperationSpec } from '../operation.js'
+import { API_PREFIX } from '../operation.js'
+import { idempotencyKeyHeader, newPet, pet } from '../schemas.js'
+import { makeSerialiser } from '../serialise.js'
+import { valid } from '../validation.js'
+
+const headers = z.object({ 'Idempotency-Key': idempotencyKeyHeader.exactOptional() })
+
+export const createPetSpec = {
+  operationId: 'createPet',
+  method: 'post',
+  path: '/pets',
+  stability: 'stable',
+  errors: [
+    'missing_body',
+    'unsupported_media_type',
+    'payload_too_large',
+    'request_timeout',
+    'invalid_json',
+    'validation_failed',
+    'invalid_parameter',
+    'idempotency_key_reused',
+  ],
+  document: {
+    tags: ['pets'],
+    summary: 'Add an animal',
+    description: 'Adds a pet. To be able to retry without adding it twice, send an `Idempotency-Key`.',
+    requestParams: { header: headers },
+    requestBody: { required: true, content: { 'application/json': { schema: newPet } } },
+    responses: { 201: { description: 'The pet was added.', content: { 'application/json': { schema: pet } } } },
+  },
+} as const satisfies OperationSpec
+
+export function makeCreatePetOperation({ createPet, publicUrl }: { createPet: CreatePet; publicUrl: string }): Operation {
+  const serialise = makeSerialiser<object>(pet)
+
+  return {
+    ...createPetSpec,
+    before: [readJsonBody()],
+    async handle(ctx) {
+      const asked = valid(newPet, ctx.request.body, 'validation_failed')
+      const { pet: created, replayed } = await createPet(asked, idempotencyScope(ctx))
+      if (replayed) ctx.set('Idempotent-Replayed', 'true')
+      ctx.set('Location', `${publicUrl}${API_PREFIX}${createPetSpec.path}/${created.id}`)
+      answerJson(ctx, 201, serialise(created))
+    },
+  }
+}
+
+function idempotencyScope(ctx: RequestContext) {
+  const sent = ctx.req.headersDistinct['idempotency-key']
+  if (!sent) return undefined
+  const { 'Idempotency-Key': idempotencyKey } = valid(headers, { 'Idempotency-Key': sent.join() }, 'invalid_parameter')
+  return idempotencyKey === undefined ? undefined : { keyId: verifiedKey(ctx).keyId, idempotencyKey }
+}

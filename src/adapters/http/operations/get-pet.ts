@@ -1,0 +1,51 @@
+import { PetNotFound } from '../../../core/errors.js'
+import { parseInt64 } from '../../../core/int64.js'
+import type { GetPet } from '../../../core/use-cases/get-pet.js'
+import { GET_PET_REMOVED_AT_MS } from '../../../core/use-cases/get-pet.js'
+import { z } from 'zod'
+import { answerJson } from '../context.js'
+import type { Operation, OperationSpec } from '../operation.js'
+import { API_PREFIX } from '../operation.js'
+import { pet } from '../schemas.js'
+import { makeSerialiser } from '../serialise.js'
+
+/** The day of the first release, which announced the removal. */
+const DEPRECATED_AT_MS = Date.UTC(2026, 10, 20)
+
+const petId = z.string().meta({ override: { type: 'integer', format: 'int64' }, description: 'Identifier of the pet.', example: 1 })
+
+export const getPetSpec = {
+  operationId: 'getPet',
+  method: 'get',
+  path: '/pets/{petId}',
+  stability: 'stable',
+  headers: (publicUrl) => ({
+    Deprecation: `@${DEPRECATED_AT_MS / 1000}`,
+    Sunset: new Date(GET_PET_REMOVED_AT_MS).toUTCString(),
+    Link: `<${publicUrl}${API_PREFIX}/pets>; rel="successor-version"`,
+  }),
+  errors: ['pet_not_found', 'operation_removed'],
+  document: {
+    tags: ['pets'],
+    summary: 'Get an animal',
+    description: 'Deprecated: removed on 5 December 2030, after which it answers 410. Use `GET /pets` with the `status` filter instead.',
+    deprecated: true,
+    'x-sunset': new Date(GET_PET_REMOVED_AT_MS).toISOString().slice(0, 10),
+    requestParams: { path: z.object({ petId }) },
+    responses: { 200: { description: 'The pet.', content: { 'application/json': { schema: pet } } } },
+  },
+} as const satisfies OperationSpec
+
+export function makeGetPetOperation({ getPet }: { getPet: GetPet }): Operation {
+  const serialise = makeSerialiser<object>(pet)
+
+  return {
+    ...getPetSpec,
+    async handle(ctx) {
+      const id = parseInt64(String(ctx['params'].petId))
+      // The specification gives this operation no 400: what is no int64 is the id of no pet.
+      if (id === undefined) throw new PetNotFound()
+      answerJson(ctx, 200, serialise(await getPet(id)))
+    },
+  }
+}

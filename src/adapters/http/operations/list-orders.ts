@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import type { ListOrders } from '../../../core/use-cases/list-orders.js'
+import type { Operation, OperationSpec } from '../operation.js'
+import type { Listing } from '../page-answer.js'
+import { answerPage, pageRequest } from '../page-answer.js'
+import { order, orderQuery } from '../schemas.js'
+import { makeSerialiser } from '../serialise.js'
+import { validQuery } from '../validation.js'
+
+const orders = z.array(order).max(100)
+
+export const listOrdersSpec = {
+  operationId: 'listOrders',
+  method: 'get',
+  path: '/store/orders',
+  stability: 'experimental',
+  errors: ['invalid_parameter', 'invalid_cursor'],
+  document: {
+    tags: ['store'],
+    summary: 'List orders',
+    description: 'A page of orders in ascending id, paged and filtered as pets are. Experimental: its shape may change at any time.',
+    requestParams: { query: orderQuery },
+    responses: { 200: { description: 'The orders of this page.', content: { 'application/json': { schema: orders } } } },
+  },
+} as const satisfies OperationSpec
+
+export function makeListOrdersOperation(deps: { listOrders: ListOrders } & Omit<Listing, 'path'>): Operation {
+  const listing = { ...deps, path: listOrdersSpec.path }
+  const serialise = makeSerialiser<readonly object[]>(orders)
+
+  return {
+    ...listOrdersSpec,
+    async handle(ctx) {
+      const query = validQuery(orderQuery, ctx)
+      const page = await deps.listOrders(pageRequest(listing, query))
+      answerPage(ctx, listing, query, page, serialise)
+    },
+  }
+}

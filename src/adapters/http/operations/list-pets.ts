@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import type { ListPets } from '../../../core/use-cases/list-pets.js'
+import type { Operation, OperationSpec } from '../operation.js'
+import type { Listing } from '../page-answer.js'
+import { answerPage, pageRequest } from '../page-answer.js'
+import { pet, petQuery } from '../schemas.js'
+import { makeSerialiser } from '../serialise.js'
+import { validQuery } from '../validation.js'
+
+const pets = z.array(pet).max(100)
+
+export const listPetsSpec = {
+  operationId: 'listPets',
+  method: 'get',
+  path: '/pets',
+  stability: 'stable',
+  errors: ['invalid_parameter', 'invalid_cursor'],
+  document: {
+    tags: ['pets'],
+    summary: 'List animals',
+    description:
+      'A page of pets in ascending id. While there is more, the `Link` header holds the address of the next page; it is absent on the last one. ' +
+      'Pets added while you page may or may not appear; no pet appears twice.',
+    requestParams: { query: petQuery },
+    responses: { 200: { description: 'The pets of this page.', content: { 'application/json': { schema: pets } } } },
+  },
+} as const satisfies OperationSpec
+
+export function makeListPetsOperation(deps: { listPets: ListPets } & Omit<Listing, 'path'>): Operation {
+  const listing = { ...deps, path: listPetsSpec.path }
+  const serialise = makeSerialiser<readonly object[]>(pets)
+
+  return {
+    ...listPetsSpec,
+    async handle(ctx) {
+      const query = validQuery(petQuery, ctx)
+      const page = await deps.listPets(pageRequest(listing, query))
+      answerPage(ctx, listing, query, page, serialise)
+    },
+  }
+}

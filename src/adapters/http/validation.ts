@@ -1,0 +1,32 @@
+import type { z } from 'zod'
+import type { RequestContext } from './context.js'
+import type { ErrorCode } from './error-catalogue.js'
+import { HttpError } from './http-error.js'
+
+/** The value as the schema reads it. Throws `code` with a message that names every failing field, in order. */
+export function valid<Value>(schema: z.ZodType<Value>, input: unknown, code: ErrorCode, faults: readonly string[] = []): Value {
+  const parsed = schema.safeParse(input)
+  if (parsed.success && faults.length === 0) return parsed.data
+  const found = parsed.success ? [] : parsed.error.issues.flatMap(faultsOf)
+  throw new HttpError(code, { message: [...faults, ...found].join('; ') })
+}
+
+/** The query's parameters. Repeated and unknown ones are refused: proxies and servers differ in which of them they read. */
+export function validQuery<Value>(schema: z.ZodType<Value>, ctx: RequestContext): Value {
+  const sent = new URLSearchParams(ctx.querystring)
+  const names = [...new Set(sent.keys())]
+  const isRepeated = (name: string) => sent.getAll(name).length > 1
+  const repeated = names.filter(isRepeated).map((name) => `${shown(name)}: must be given once`)
+  const given = names.filter((name) => !isRepeated(name)).map((name) => [name, sent.get(name)] as const)
+  return valid(schema, Object.fromEntries(given), 'invalid_parameter', repeated)
+}
+
+function faultsOf(issue: z.core.$ZodIssue): string[] {
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((name) => `${shown(name)}: is not known here`)
+  return [`${issue.path.join('.') || 'body'}: ${issue.message}`]
+}
+
+/** What the client chose is cut and escaped before it is told back. */
+function shown(name: string): string {
+  return JSON.stringify(name.slice(0, 40)).slice(1, -1)
+}

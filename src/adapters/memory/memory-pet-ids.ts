@@ -1,0 +1,16 @@
+import { MAX_ASSIGNED_ID } from '../../core/int64.js'
+import type { PetIds } from '../../core/ports/pet-ids.js'
+
+export class MemoryPetIds implements PetIds {
+  #last: bigint
+
+  /** Ids begin behind `last`, 0 or more. */
+  constructor(last = 0n) {
+    this.#last = last
+  }
+
+  async next(): Promise<bigint> {
+    if (this.#last >= MAX_ASSIGNED_ID) throw new Error('All pet ids up to 2^53 − 1 have been given out')
+    return ++this.#last
+  }
+}

@@ -1,0 +1,211 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import type { Plans } from './core/plan.js'
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+
+export interface Config {
+  readonly host: string
+  /** 0 takes a free one. */
+  readonly port: number
+  readonly adminHost: string
+  /** 0 takes a free one. */
+  readonly adminPort: number
+  /** Absent: this process makes its own, and its cursors end with it. */
+  readonly cursorSecret?: string
+  /** Without a slash at its end; absent where links are relative. */
+  readonly publicUrl?: string
+  readonly trustedProxyHops: number
+  readonly expectedReplicas: number
+  readonly plans: Plans
+  readonly docs: boolean
+  readonly sampleData: boolean
+  readonly idBlockSize: number
+  readonly drainDelayMs: number
+  readonly shutdownTimeoutMs: number
+  readonly logLevel: (typeof LOG_LEVELS)[number]
+}
+
+/** All that is wrong with the settings, one line each. */
+export class ConfigError extends Error {
+  constructor(readonly faults: readonly string[]) {
+    super(`The settings are not usable:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Settings that may hold a secret, and so may also be given as the path of a file that holds it: `NAME_FILE`. */
+const SECRET_SETTINGS = ['MONGODB_URL', 'REDIS_URL', 'CURSOR_SECRET']
+
+const SETTINGS = [
+  'HOST',
+  'PORT',
+  'ADMIN_HOST',
+  'ADMIN_PORT',
+  'PUBLIC_URL',
+  'TRUSTED_PROXY_HOPS',
+  'EXPECTED_REPLICAS',
+  'PLANS_FILE',
+  'DOCS',
+  'SAMPLE_DATA',
+  'ID_BLOCK_SIZE',
+  'DRAIN_DELAY_MS',
+  'SHUTDOWN_TIMEOUT_MS',
+  'LOG_LEVEL',
+  ...SECRET_SETTINGS,
+  ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
+]
+
+/** The first words of settings of several words: what begins so and is no setting is most likely one misspelt. */
+const STEMS = new Set(['DOCS_', ...SETTINGS.filter((name) => name.includes('_')).map((name) => `${name.split('_', 1)[0]}_`)])
+
+/** Set by others for their own purposes: the test run's image names, and what Kubernetes says of services called redis or mongodb. */
+const NOT_OURS = /^(REDIS|MONGODB)_IMAGE$|_SERVICE_(HOST|PORT.*)$|_PORT(_\d+_(TCP|UDP).*)?$/
+
+/** Whole numbers only, in plain decimal. */
+const wholeNumber = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,16}$/)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max)
+const port = { parser: wholeNumber(0, 65_535), wants: 'a whole number from 0 to 65535' }
+const milliseconds = { parser: wholeNumber(0, 3_600_000), wants: 'a whole number from 0 to 3600000' }
+const address = { parser: z.string().regex(/^[\w.:-]+$/), wants: 'a host name or an IP address' }
+const onOff = { parser: z.enum(['on', 'off']).transform((value) => value === 'on'), wants: 'on or off' }
+const count = (max: number, min = 1) => ({ parser: wholeNumber(min, max), wants: `a whole number from ${min} to ${max}` })
+const logLevel = { parser: z.enum(LOG_LEVELS), wants: `one of ${LOG_LEVELS.join(', ')}` }
+const cursorSecret = { parser: z.string().refine((secret) => Buffer.byteLength(secret) >= 32), wants: '32 bytes or more' }
+const publicUrl = {
+  parser: z
+    .url({ protocol: /^https?$/ })
+    .refine((url) => !/[?#]|\/v1\/?$/.test(url))
+    .transform((url) => url.replace(/\/+$/, '')),
+  wants: 'an http or https URL without /v1, query or fragment',
+}
+
+/** Reads every setting. Throws `ConfigError` with all faults together. */
+export function readConfig(env: Environment): Config {
+  const faults: string[] = []
+
+  function setting<Value>(name: string, { parser, wants }: { parser: z.ZodType<Value, string>; wants: string }): Value | undefined {
+    const text = SECRET_SETTINGS.includes(name) ? secretText(name) : env[name]
+    if (text === undefined) return undefined
+    const parsed = parser.safeParse(text)
+    if (parsed.success) return parsed.data
+    const shown = SECRET_SETTINGS.includes(name) ? '' : `, not ${JSON.stringify(text)}`
+    faults.push(`${name} must be ${wants}${shown}`)
+    return undefined
+  }
+
+  function secretText(name: string): string | undefined {
+    const path = env[`${name}_FILE`]
+    if (path === undefined) return env[name]
+    if (env[name] !== undefined) faults.push(`${name} and ${name}_FILE are both set; set one`)
+    return readText(`${name}_FILE`, path)?.trim()
+  }
+
+  function readText(name: string, path: string): string | undefined {
+    try {
+      return readFileSync(path, 'utf8')
+    } catch (error) {
+      faults.push(`${name}: cannot read ${path} (${(error as NodeJS.ErrnoException).code})`)
+      return undefined
+    }
+  }
+
+  function plans(): Plans | undefined {
+    const path = env['PLANS_FILE'] ?? fileURLToPath(new URL('../../config/plans.json', import.meta.url))
+    const text = readText('PLANS_FILE', path)
+    if (text === undefined) return undefined
+    const parsed = parsePlans(text)
+    if ('plans' in parsed) return parsed
+    faults.push(...parsed.faults.map((fault) => `PLANS_FILE ${path}: ${fault}`))
+    return undefined
+  }
+
+  for (const name of ['MONGODB_URL', 'REDIS_URL']) {
+    if (env[name] !== undefined || env[`${name}_FILE`] !== undefined) {
+      faults.push(`${name} is not available yet: this release keeps its data in the process`)
+    }
+  }
+  const config = {
+    host: setting('HOST', address) ?? '127.0.0.1',
+    port: setting('PORT', port) ?? 8080,
+    adminHost: setting('ADMIN_HOST', address) ?? '127.0.0.1',
+    adminPort: setting('ADMIN_PORT', port) ?? 9090,
+    ...optional('cursorSecret', setting('CURSOR_SECRET', cursorSecret)),
+    ...optional('publicUrl', setting('PUBLIC_URL', publicUrl)),
+    trustedProxyHops: setting('TRUSTED_PROXY_HOPS', count(10, 0)) ?? 0,
+    expectedReplicas: setting('EXPECTED_REPLICAS', count(10_000)) ?? 1,
+    plans: plans(),
+    docs: setting('DOCS', onOff) ?? true,
+    sampleData: setting('SAMPLE_DATA', onOff) ?? true,
+    idBlockSize: setting('ID_BLOCK_SIZE', count(1_000_000)) ?? 64,
+    drainDelayMs: setting('DRAIN_DELAY_MS', milliseconds) ?? 0,
+    shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS', milliseconds) ?? 25_000,
+    logLevel: setting('LOG_LEVEL', logLevel) ?? 'info',
+  }
+  faults.push(...unknownSettings(env))
+
+  if (faults.length > 0 || !config.plans) throw new ConfigError(faults)
+  return Object.freeze({ ...config, plans: config.plans })
+}
+
+/** The settings of this process. The only reader of `process.env`. */
+export function readProcessConfig(): Config {
+  return readConfig(process.env)
+}
+
+function unknownSettings(env: Environment): string[] {
+  const unknown = Object.keys(env).filter(
+    (name) => !SETTINGS.includes(name) && !NOT_OURS.test(name) && [...STEMS].some((stem) => name.startsWith(stem)),
+  )
+  return unknown.map((name) => {
+    const stem = `${name.split('_', 1)[0]}_`
+    return `${name} is no setting; those that begin like it are ${SETTINGS.filter((known) => `${known}_`.startsWith(stem)).join(', ')}`
+  })
+}
+
+const limits = z.strictObject({ minute: z.int().min(1), day: z.int().min(1) })
+const mode = z.enum(['enforce', 'shadow']).default('enforce')
+const planWithLimits = z.strictObject({ limits, mode })
+const milliseconds32 = z.int().min(0)
+
+const plansFile = z.strictObject({
+  plans: z.strictObject({
+    free: planWithLimits,
+    pro: planWithLimits,
+    business: planWithLimits,
+    enterprise: z.strictObject({ limits: limits.exactOptional(), mode }),
+  }),
+  ban: z
+    .strictObject({
+      graceMs: milliseconds32,
+      minStrikes: z.int().min(1),
+      firstMs: z.int().min(1),
+      longestMs: z.int().min(1),
+      forgetAfterMs: milliseconds32,
+    })
+    .refine(({ firstMs, longestMs }) => firstMs <= longestMs, 'longestMs must not be below firstMs'),
+  failedAuthenticationsPerMinute: z.int().min(1),
+})
+
+/** Reads the text of a plans file, or says all that is wrong with it. */
+export function parsePlans(text: string): Plans | { readonly faults: readonly string[] } {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch (error) {
+    return { faults: [`no JSON: ${(error as Error).message}`] }
+  }
+  const parsed = plansFile.safeParse(json)
+  if (parsed.success) return parsed.data
+  return { faults: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`) }
+}
+
+function optional<Name extends string, Value>(name: Name, value: Value | undefined): Partial<Record<Name, Value>> {
+  return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>
+}

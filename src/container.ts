@@ -1,0 +1,175 @@
+import 'reflect-metadata'
+import { randomBytes } from 'node:crypto'
+import type { RequestListener } from 'node:http'
+import { Container } from 'inversify'
+import type { DestinationStream, Logger } from 'pino'
+import { pino } from 'pino'
+import { makeAdminApp } from './adapters/http/admin-app.js'
+import { makeApp } from './adapters/http/app.js'
+import { makeCursors } from './adapters/http/cursor.js'
+import { Health } from './adapters/http/health.js'
+import { Metrics } from './adapters/http/metrics.js'
+import type { Operation } from './adapters/http/operation.js'
+import { makeCreatePetOperation } from './adapters/http/operations/create-pet.js'
+import { makeGetPetOperation } from './adapters/http/operations/get-pet.js'
+import { makeListOrdersOperation } from './adapters/http/operations/list-orders.js'
+import { makeListPetsOperation } from './adapters/http/operations/list-pets.js'
+import { CachedApiKeyLookup } from './adapters/memory/cached-api-key-lookup.js'
+import { MemoryApiKeyStore } from './adapters/memory/memory-api-key-store.js'
+import { MemoryFailedAuthentications } from './adapters/memory/memory-failed-authentications.js'
+import { MemoryIdempotencyStore } from './adapters/memory/memory-idempotency-store.js'
+import { MemoryOrderStore } from './adapters/memory/memory-order-store.js'
+import { MemoryPetIds } from './adapters/memory/memory-pet-ids.js'
+import { MemoryPetStore } from './adapters/memory/memory-pet-store.js'
+import { MemoryQuotaStore } from './adapters/memory/memory-quota-store.js'
+import { SAMPLE_ORDERS, SAMPLE_PETS } from './adapters/memory/sample-data.js'
+import { CryptoApiKeySecrets } from './adapters/node/crypto-api-key-secrets.js'
+import { SystemClock } from './adapters/node/system-clock.js'
+import type { Config } from './config.js'
+import type { ApiKeyLookup } from './core/ports/api-key-lookup.js'
+import type { ApiKeySecrets } from './core/ports/api-key-secrets.js'
+import type { ApiKeyStore } from './core/ports/api-key-store.js'
+import type { Clock } from './core/ports/clock.js'
+import type { FailedAuthentications } from './core/ports/failed-authentications.js'
+import type { IdempotencyStore } from './core/ports/idempotency-store.js'
+import type { OrderStore } from './core/ports/order-store.js'
+import type { PetIds } from './core/ports/pet-ids.js'
+import type { PetStore } from './core/ports/pet-store.js'
+import type { QuotaStore } from './core/ports/quota-store.js'
+import { makeAuthenticate } from './core/use-cases/authenticate.js'
+import { makeCreatePet } from './core/use-cases/create-pet.js'
+import { makeGetPet } from './core/use-cases/get-pet.js'
+import type { IssueApiKey } from './core/use-cases/issue-api-key.js'
+import { makeIssueApiKey } from './core/use-cases/issue-api-key.js'
+import { makeListOrders } from './core/use-cases/list-orders.js'
+import { makeListPets } from './core/use-cases/list-pets.js'
+
+/** What can be had from the container, and put in another's place by a test. */
+export const TOKENS = {
+  config: Symbol('config'),
+  clock: Symbol('clock'),
+  log: Symbol('log'),
+  secrets: Symbol('secrets'),
+  pets: Symbol('pets'),
+  petIds: Symbol('petIds'),
+  orders: Symbol('orders'),
+  idempotency: Symbol('idempotency'),
+  apiKeyStore: Symbol('apiKeyStore'),
+  apiKeys: Symbol('apiKeys'),
+  quotas: Symbol('quotas'),
+  failedAuthentications: Symbol('failedAuthentications'),
+  health: Symbol('health'),
+  metrics: Symbol('metrics'),
+  issueApiKey: Symbol('issueApiKey'),
+  operations: Symbol('operations'),
+  api: Symbol('api'),
+  admin: Symbol('admin'),
+} as const
+
+/** The only wiring. Everything is one per process, and made when it is first asked for. */
+export function makeContainer(config: Config, logTo?: DestinationStream): Container {
+  const container = new Container({ defaultScope: 'Singleton' })
+  container.bind<Config>(TOKENS.config).toConstantValue(config)
+  container.bind<Logger>(TOKENS.log).toResolvedValue(() => makeLog(config, logTo))
+  container.bind<Clock>(TOKENS.clock).to(SystemClock)
+  container.bind<ApiKeySecrets>(TOKENS.secrets).to(CryptoApiKeySecrets)
+  container.bind<Metrics>(TOKENS.metrics).toResolvedValue(() => new Metrics())
+  container.bind<Health>(TOKENS.health).toResolvedValue(() => new Health([]))
+  bindMemoryAdapters(container, config)
+  bindApi(container, config)
+  return container
+}
+
+/** Everything in this process: nothing else has to be installed, and nothing outlives it. */
+function bindMemoryAdapters(container: Container, config: Config): void {
+  const pets = config.sampleData ? SAMPLE_PETS : []
+  const orders = config.sampleData ? SAMPLE_ORDERS : []
+  container.bind<PetStore>(TOKENS.pets).toResolvedValue(() => new MemoryPetStore(pets))
+  container.bind<PetIds>(TOKENS.petIds).toResolvedValue(() => new MemoryPetIds(pets.at(-1)?.id))
+  container.bind<OrderStore>(TOKENS.orders).toResolvedValue(() => new MemoryOrderStore(orders))
+  container.bind<ApiKeyStore>(TOKENS.apiKeyStore).toResolvedValue(() => new MemoryApiKeyStore())
+  container
+    .bind<IdempotencyStore>(TOKENS.idempotency)
+    .toResolvedValue((clock: Clock) => new MemoryIdempotencyStore(clock), [TOKENS.clock])
+  container.bind<QuotaStore>(TOKENS.quotas).toResolvedValue((clock: Clock) => new MemoryQuotaStore(clock), [TOKENS.clock])
+  container
+    .bind<FailedAuthentications>(TOKENS.failedAuthentications)
+    .toResolvedValue(
+      (clock: Clock) => new MemoryFailedAuthentications(config.plans.failedAuthenticationsPerMinute, clock),
+      [TOKENS.clock],
+    )
+}
+
+function bindApi(container: Container, config: Config): void {
+  const publicUrl = config.publicUrl ?? ''
+  const { plans, trustedProxyHops, docs } = config
+
+  container
+    .bind<ApiKeyLookup>(TOKENS.apiKeys)
+    .toResolvedValue(
+      (store: ApiKeyStore, clock: Clock) => new CachedApiKeyLookup(store, clock),
+      [TOKENS.apiKeyStore, TOKENS.clock],
+    )
+  container
+    .bind<IssueApiKey>(TOKENS.issueApiKey)
+    .toResolvedValue(
+      (apiKeyStore: ApiKeyStore, secrets: ApiKeySecrets, clock: Clock) => makeIssueApiKey({ apiKeyStore, secrets, clock, plans }),
+      [TOKENS.apiKeyStore, TOKENS.secrets, TOKENS.clock],
+    )
+  container
+    .bind<readonly Operation[]>(TOKENS.operations)
+    .toResolvedValue(
+      (pets: PetStore, petIds: PetIds, orders: OrderStore, idempotency: IdempotencyStore, clock: Clock) => {
+        const cursors = makeCursors(config.cursorSecret ?? randomBytes(32).toString('hex'))
+        return [
+          makeListPetsOperation({ listPets: makeListPets({ pets }), cursors, publicUrl }),
+          makeCreatePetOperation({ createPet: makeCreatePet({ pets, petIds, idempotency }), publicUrl }),
+          makeGetPetOperation({ getPet: makeGetPet({ pets, clock }) }),
+          makeListOrdersOperation({ listOrders: makeListOrders({ orders }), cursors, publicUrl }),
+        ]
+      },
+      [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency, TOKENS.clock],
+    )
+  container
+    .bind<RequestListener>(TOKENS.api)
+    .toResolvedValue(
+      (
+        operations: readonly Operation[],
+        quotas: QuotaStore,
+        failedAuthentications: FailedAuthentications,
+        secrets: ApiKeySecrets,
+        apiKeys: ApiKeyLookup,
+        clock: Clock,
+        health: Health,
+        metrics: Metrics,
+        log: Logger,
+      ) => {
+        const authenticate = makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock })
+        const deps = { operations, authenticate, failedAuthentications, quotas, plans, health, metrics, log, publicUrl, trustedProxyHops, docs }
+        return makeApp(deps).callback()
+      },
+      [
+        TOKENS.operations,
+        TOKENS.quotas,
+        TOKENS.failedAuthentications,
+        TOKENS.secrets,
+        TOKENS.apiKeys,
+        TOKENS.clock,
+        TOKENS.health,
+        TOKENS.metrics,
+        TOKENS.log,
+      ],
+    )
+  container
+    .bind<RequestListener>(TOKENS.admin)
+    .toResolvedValue(
+      (health: Health, metrics: Metrics) => makeAdminApp({ health, metrics }).callback(),
+      [TOKENS.health, TOKENS.metrics],
+    )
+}
+
+/** JSON lines; what might hold a secret is cut out whatever is logged. */
+function makeLog({ logLevel }: Config, logTo?: DestinationStream): Logger {
+  const options = { level: logLevel, base: null, redact: ['headers.authorization', 'req.headers.authorization', 'secret'] }
+  return logTo ? pino(options, logTo) : pino(options)
+}

@@ -1,0 +1,27 @@
+/** A rule of the store that a request ran into. `code` is stable and machine-readable; adapters map it to their own answers. */
+export abstract class DomainError extends Error {
+  abstract readonly code: string
+}
+
+export class PetNotFound extends DomainError {
+  readonly code = 'pet_not_found'
+}
+
+export class OperationRemoved extends DomainError {
+  readonly code = 'operation_removed'
+}
+
+/** The idempotency key was used before, for another pet. */
+export class IdempotencyKeyReused extends DomainError {
+  readonly code = 'idempotency_key_reused'
+}
+
+/** A store did not answer, or not in time. Whether a write took place is unknown. `cause` holds what the driver said. */
+export class StoreUnavailable extends DomainError {
+  readonly code = 'service_unavailable'
+}
+
+/** A key on a plan without limits must carry its own. */
+export class LimitsRequired extends DomainError {
+  readonly code = 'limits_required'
+}

@@ -1,0 +1,16 @@
+export const INT64_MIN = -(2n ** 63n)
+export const INT64_MAX = 2n ** 63n - 1n
+
+/** The largest id that the service assigns: 2^53 − 1, so that every JSON reader can hold it. */
+export const MAX_ASSIGNED_ID = BigInt(Number.MAX_SAFE_INTEGER)
+
+export function isInt64(value: bigint): boolean {
+  return value >= INT64_MIN && value <= INT64_MAX
+}
+
+/** Reads a canonical decimal (`0`, `-7`; no sign `+`, no leading zeros). Absent when it is none or lies outside int64. */
+export function parseInt64(text: string): bigint | undefined {
+  if (!/^-?(0|[1-9]\d{0,18})$/.test(text)) return undefined
+  const value = BigInt(text)
+  return isInt64(value) ? value : undefined
+}

@@ -1,0 +1,13 @@
+import type { ApiKey } from '../api-key.js'
+
+/** Finds the record behind a secret, with a bounded memory of this replica in front of the store. */
+export interface ApiKeyLookup {
+  /** The key, if this replica found it within the last 10 s. No I/O. */
+  recall(secretHash: string): ApiKey | undefined
+
+  /**
+   * The key as the store had it at most 10 s ago; absence is `undefined`, and remembered no longer than that either.
+   * Concurrent look-ups of one secret are one query. Throws `StoreUnavailable`, which is not remembered.
+   */
+  find(secretHash: string): Promise<ApiKey | undefined>
+}

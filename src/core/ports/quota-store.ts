@@ -1,0 +1,13 @@
+import type { Charge, Quota, QuotaRules, Verdict } from '../quota.js'
+
+/**
+ * Decides as `decide` in `core/quota.ts` does, on state shared by all replicas. The clock is the store's own.
+ * A refusal is an answer, not an error, and an outage is neither: the store then decides from what this replica knows, never unlimited.
+ */
+export interface QuotaStore {
+  /** Decides one request in one atomic step: concurrent requests of a key are decided one after the other. */
+  take(keyId: string, rules: QuotaRules): Promise<Verdict>
+
+  /** Gives one request back, in the windows of its charge only and never below zero. Resolves to what the caller has now. */
+  refund(keyId: string, charge: Charge, rules: QuotaRules): Promise<Quota>
+}

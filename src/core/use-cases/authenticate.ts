@@ -1,0 +1,51 @@
+import type { ApiKey } from '../api-key.js'
+import { isUsable } from '../api-key.js'
+import type { ApiKeyLookup } from '../ports/api-key-lookup.js'
+import type { ApiKeySecrets } from '../ports/api-key-secrets.js'
+import type { Clock } from '../ports/clock.js'
+import type { AddressQuota, FailedAuthentications } from '../ports/failed-authentications.js'
+
+export type Authentication =
+  | { readonly kind: 'verified'; readonly key: ApiKey }
+  /** No key, or one that is malformed, unknown, expired or revoked: which of these is nobody's business. */
+  | { readonly kind: 'refused'; readonly quota: AddressQuota }
+  /** The address has failed too often in this minute; nothing was looked up. */
+  | { readonly kind: 'locked-out'; readonly quota: AddressQuota }
+
+export interface Credentials {
+  /** As sent; absent when none was. */
+  readonly secret?: string
+  /** Whom to charge with a failure: an IPv4 address, or the /64 network of an IPv6 one. */
+  readonly address: string
+}
+
+export type Authenticate = (credentials: Credentials) => Promise<Authentication>
+
+export function makeAuthenticate(ports: {
+  secrets: ApiKeySecrets
+  apiKeys: ApiKeyLookup
+  failedAuthentications: FailedAuthentications
+  clock: Clock
+}): Authenticate {
+  const { secrets, apiKeys, failedAuthentications, clock } = ports
+
+  return async ({ secret, address }) => {
+    const secretHash = secret === undefined ? undefined : secrets.hash(secret)
+    if (secretHash === undefined) return fail(address)
+
+    // A key that this replica knows works on behind an address that somebody else has used up.
+    const known = apiKeys.recall(secretHash)
+    if (known && isUsable(known, clock.nowMs())) return { kind: 'verified', key: known }
+
+    const quota = await failedAuthentications.peek(address)
+    if (quota.remaining === 0) return { kind: 'locked-out', quota }
+
+    const key = await apiKeys.find(secretHash)
+    return key && isUsable(key, clock.nowMs()) ? { kind: 'verified', key } : fail(address)
+  }
+
+  async function fail(address: string): Promise<Authentication> {
+    const { admitted, quota } = await failedAuthentications.count(address)
+    return { kind: admitted ? 'refused' : 'locked-out', quota }
+  }
+}

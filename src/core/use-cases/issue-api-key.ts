@@ -1,0 +1,34 @@
+import type { ApiKey } from '../api-key.js'
+import { LimitsRequired } from '../errors.js'
+import type { PlanName, Plans } from '../plan.js'
+import type { ApiKeySecrets } from '../ports/api-key-secrets.js'
+import type { ApiKeyStore } from '../ports/api-key-store.js'
+import type { Clock } from '../ports/clock.js'
+import type { Limits } from '../quota.js'
+
+export interface NewApiKey {
+  readonly owner: string
+  readonly plan: PlanName
+  /** Required where the plan has none of its own (enterprise). */
+  readonly limits?: Limits
+  readonly expiresAtMs?: number
+}
+
+export interface IssuedApiKey {
+  readonly key: ApiKey
+  /** Shown once: it is stored nowhere. */
+  readonly secret: string
+}
+
+/** Throws `LimitsRequired`. */
+export type IssueApiKey = (newKey: NewApiKey) => Promise<IssuedApiKey>
+
+export function makeIssueApiKey(ports: { apiKeyStore: ApiKeyStore; secrets: ApiKeySecrets; clock: Clock; plans: Plans }): IssueApiKey {
+  return async (newKey) => {
+    if (!newKey.limits && !ports.plans.plans[newKey.plan].limits) throw new LimitsRequired(`Plan ${newKey.plan} has no limits of its own`)
+    const { secret, ...publicPart } = ports.secrets.generate()
+    const key: ApiKey = { ...publicPart, ...newKey, createdAtMs: ports.clock.nowMs() }
+    if ((await ports.apiKeyStore.insert(key)) === 'taken') throw new Error('A new API key equals an old one: the source of randomness is broken')
+    return { key, secret }
+  }
+}

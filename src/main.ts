@@ -1,0 +1,109 @@
+#!/usr/bin/env node
+import type { RequestListener, Server } from 'node:http'
+import { CommanderError } from 'commander'
+import type { Container } from 'inversify'
+import type { Logger } from 'pino'
+import { makeProgram } from './adapters/cli/program.js'
+import { startUpNotice } from './adapters/cli/start-up-notice.js'
+import type { Health } from './adapters/http/health.js'
+import type { Metrics } from './adapters/http/metrics.js'
+import { openApiText } from './adapters/http/openapi.js'
+import { drain, listen, makeServer } from './adapters/http/server.js'
+import type { Config } from './config.js'
+import { ConfigError, readProcessConfig } from './config.js'
+import { makeContainer, TOKENS } from './container.js'
+import { PLAN_NAMES } from './core/plan.js'
+import type { IssueApiKey, IssuedApiKey } from './core/use-cases/issue-api-key.js'
+
+/** The demo key of a plan that has no limits of its own. */
+const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
+
+const EXIT = { done: 0, failed: 1, usage: 2 } as const
+
+async function serve(): Promise<void> {
+  const config = readProcessConfig()
+  const container = makeContainer(config)
+  const log = container.get<Logger>(TOKENS.log)
+  const api = makeServer(container.get<RequestListener>(TOKENS.api), log)
+  const admin = makeServer(container.get<RequestListener>(TOKENS.admin), log)
+  container.get<Metrics>(TOKENS.metrics).collectProcessMetrics()
+
+  const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_PORT')
+  const apiUrl = await listenOrExplain(api, config.host, config.port, 'PORT')
+  stopOnSignals(container, config, [api, admin])
+  const demoKeys = await issueDemoKeys(container, config)
+  container.get<Health>(TOKENS.health).startAccepting()
+  process.stdout.write(startUpNotice({ apiUrl, adminUrl, docs: config.docs, plans: config.plans, demoKeys }))
+}
+
+async function issueDemoKeys(container: Container, { plans }: Config): Promise<IssuedApiKey[]> {
+  const issueApiKey = container.get<IssueApiKey>(TOKENS.issueApiKey)
+  return Promise.all(
+    PLAN_NAMES.map((plan) => issueApiKey({ owner: 'demo', plan, ...(plans.plans[plan].limits ? {} : { limits: DEMO_LIMITS }) })),
+  )
+}
+
+async function listenOrExplain(server: Server, host: string, port: number, setting: string): Promise<string> {
+  try {
+    return await listen(server, host, port)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new Refusal(`Cannot listen on ${host}:${port} (${code}); choose another with ${setting}, or 0 for any free one`)
+  }
+}
+
+/** Something the operator has to change; told in one sentence, without a stack. */
+class Refusal extends Error {}
+
+/** The first signal stops in order, the second at once. A surprise that nobody caught stops in order too, and says so by the exit code. */
+function stopOnSignals(container: Container, config: Config, servers: readonly [Server, Server]): void {
+  const log = container.get<Logger>(TOKENS.log)
+  let stopping = false
+
+  const stopOnce = (reason: string, exitCode: number) => {
+    if (stopping) process.exit(EXIT.failed)
+    stopping = true
+    log.info({ reason }, 'stopping')
+    void stop(container, config, servers).then(() => {
+      log.info('stopped')
+      process.exit(exitCode)
+    })
+  }
+  process.on('SIGTERM', () => stopOnce('SIGTERM', EXIT.done))
+  process.on('SIGINT', () => stopOnce('SIGINT', EXIT.done))
+  process.on('uncaughtException', (err) => {
+    log.fatal({ err }, 'uncaught')
+    stopOnce('uncaught exception', EXIT.failed)
+  })
+}
+
+/** The stop order: no longer ready, serving on while balancers notice, HTTP, and last what tells of all this. */
+async function stop(container: Container, { drainDelayMs, shutdownTimeoutMs }: Config, [api, admin]: readonly [Server, Server]): Promise<void> {
+  const endMs = Date.now() + shutdownTimeoutMs
+  container.get<Health>(TOKENS.health).stopAccepting()
+  await new Promise((resolve) => setTimeout(resolve, Math.min(drainDelayMs, shutdownTimeoutMs)))
+  await drain(api, Math.max(0, endMs - Date.now()))
+  await drain(admin, Math.max(0, endMs - Date.now()))
+  await container.unbindAllAsync()
+}
+
+/** Runs the command and says how it ended: 0 done, 1 refused or failed, 2 wrong usage or settings. */
+async function run(): Promise<number> {
+  const openApi = (format: 'json' | 'yaml') => {
+    const { publicUrl = '', plans } = readProcessConfig()
+    return openApiText({ publicUrl, plans }, format)
+  }
+  const program = makeProgram({ serve, openApi, print: (text) => process.stdout.write(text) })
+  try {
+    await program.parseAsync()
+    return EXIT.done
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
+    if (error instanceof ConfigError || error instanceof Refusal) process.stderr.write(`${error.message}\n`)
+    else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
+    return error instanceof ConfigError ? EXIT.usage : EXIT.failed
+  }
+}
+
+process.exitCode = await run()
+if (process.exitCode !== EXIT.done) process.exit()

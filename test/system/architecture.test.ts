@@ -1,0 +1,157 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { expect } from 'chai'
+import { architectureViolations, type Violation } from '../support/architecture.js'
+
+type Files = Record<string, string>
+
+/** The smallest tree that every import rule is content with. */
+const soundTree: Files = {
+  'src/core/pet.ts': 'export interface Pet { id: bigint }',
+  'src/core/ports/pet-store.ts': "import type { Pet } from '../pet.js'\nexport interface PetStore { get(id: bigint): Pet }",
+  'src/core/use-cases/get-pet.ts': "import type { PetStore } from '../ports/pet-store.js'\nexport const getPet = (pets: PetStore) => pets.get(1n)",
+  'src/adapters/memory/memory-pet-store.ts':
+    "import type { PetStore } from '../../core/ports/pet-store.js'\nexport const pets: PetStore = { get: (id) => ({ id }) }",
+  'src/adapters/node/crypto-secrets.ts': "import { randomBytes } from 'node:crypto'\nexport const secret = () => randomBytes(32)",
+  'src/adapters/http/http-server.ts': "import Koa from 'koa'\nexport const app = () => new Koa()",
+  'src/adapters/cli/command-line.ts': "import { port } from '../../config.js'\nexport const line = () => process.argv[port]",
+  'src/config.ts': "export const port = Number(process.env['PORT'])",
+  'src/container.ts':
+    "import { Container } from 'inversify'\nimport { app } from './adapters/http/http-server.js'\nimport { pets } from './adapters/memory/memory-pet-store.js'\nexport const all = { app, pets, Container }",
+  'src/main.ts': "import { line } from './adapters/cli/command-line.js'\nimport { all } from './container.js'\nprocess.exitCode = line() && all ? 0 : 1",
+}
+
+describe('the import rules', () => {
+  let root: string
+
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'petstore-architecture-'))
+    symlinkSync(join(process.cwd(), 'node_modules'), join(root, 'node_modules'))
+    cpSync('package.json', join(root, 'package.json'))
+    write(soundTree)
+  })
+
+  afterEach(() => rmSync(root, { recursive: true }))
+
+  it('hold in the source tree', async () => {
+    expect(await architectureViolations(process.cwd())).to.deep.equal([])
+  })
+
+  it('allow what each part is there for', async () => {
+    expect(await architectureViolations(root)).to.deep.equal([])
+  })
+
+  forbid('core a type of a node: module', 'src/core/pet.ts', "import type { Hash } from 'node:crypto'\nexport type Pet = Hash", [
+    'core-imports-only-core',
+  ])
+  forbid('core a package', 'src/core/pet.ts', "import { z } from 'zod'\nexport type Pet = z.ZodType", ['core-imports-only-core'])
+  forbid('core an adapter', 'src/core/quota.ts', "export * from '../adapters/memory/memory-pet-store.js'", ['core-imports-only-core'])
+  forbid('core the settings', 'src/core/quota.ts', "export { port } from '../config.js'", [
+    'core-imports-only-core',
+    'only-wiring-and-command-line-import-the-settings',
+  ])
+  forbid('http the MongoDB adapter', 'src/adapters/http/pets.ts', "import type { M } from '../mongo/mongo-pet-store.js'\nexport type N = M", [
+    'adapters-import-only-core-and-their-own-folder',
+  ])
+  forbid('http the Redis adapter', 'src/adapters/http/pets.ts', "export const later = () => import('../redis/redis-quota-store.js')", [
+    'adapters-import-only-core-and-their-own-folder',
+  ])
+  for (const folder of ['memory', 'node', 'mongo', 'redis']) {
+    forbid(`${folder} the HTTP adapter`, `src/adapters/${folder}/planted.ts`, "export { app } from '../http/http-server.js'", [
+      'adapters-import-only-core-and-their-own-folder',
+    ])
+  }
+  forbid('an adapter a file that no folder owns', 'src/adapters/http/pets.ts', "export { x } from '../shared.js'", [
+    'adapters-import-only-core-and-their-own-folder',
+  ])
+  forbid('an adapter the container', 'src/adapters/http/pets.ts', "import type { all } from '../../container.js'\nexport type A = typeof all", [
+    'adapters-import-only-core-and-their-own-folder',
+    'only-main-imports-the-container',
+  ])
+  forbid('an adapter the settings', 'src/adapters/http/pets.ts', "export { port } from '../../config.js'", [
+    'only-wiring-and-command-line-import-the-settings',
+  ])
+  forbid('the container the command line', 'src/container.ts', "export { line as all } from './adapters/cli/command-line.js'", [
+    'only-main-imports-the-command-line',
+  ])
+  forbid('the settings the container', 'src/config.ts', "export { all as port } from './container.js'", ['only-main-imports-the-container'])
+  forbid('Koa outside http', 'src/container.ts', "import type Koa from 'koa'\nexport const all = {} as Koa", ['koa-stays-in-http'])
+  forbid("Koa's router outside http", 'src/container.ts', "import type { Router } from '@koa/router'\nexport const all = {} as Router", [
+    'koa-stays-in-http',
+  ])
+  forbid('Inversify outside container and adapters', 'src/main.ts', "export { Container } from 'inversify'", [
+    'inversify-stays-in-container-and-adapters',
+  ])
+  forbid('the MongoDB driver outside its adapter', 'src/adapters/memory/pets.ts', "export { MongoClient } from 'mongodb'", [
+    'mongodb-stays-in-its-adapter',
+  ])
+  forbid('ioredis outside its adapter and the container', 'src/adapters/http/pets.ts', "export { Redis } from 'ioredis'", [
+    'ioredis-stays-in-its-adapter-and-container',
+  ])
+  forbid('a development package', 'src/adapters/http/pets.ts', "export { expect } from 'chai'", ['source-imports-only-what-ships'])
+  forbid('an undeclared package', 'src/adapters/http/pets.ts', "import status from 'statuses'\nexport { status }", [
+    'source-imports-only-what-ships',
+  ])
+  forbid('a test', 'src/adapters/http/pets.ts', "export { aPet } from '../../../test/planted.js'", ['source-imports-no-tests'])
+  forbid('a file that is not there', 'src/adapters/http/pets.ts', "export { gone } from './gone.js'", ['imports-resolve'])
+  forbid('a cycle, even of types', 'src/core/pet.ts', "import type { PetStore } from './ports/pet-store.js'\nexport type Pet = PetStore", [
+    'no-cycles',
+  ])
+  forbid('an import hidden in a type', 'src/core/pet.ts', "export type Pet = import('node:crypto').Hash", ['imports-are-statements'])
+  forbid('an import of a computed name', 'src/core/pet.ts', 'export const pet = (name: string) => import(`./${name}.js`)', [
+    'imports-are-statements',
+  ])
+
+  for (const reading of [
+    'export const home = process.env.HOME',
+    "export const home = process?.['env']",
+    'export const { env } = process',
+    'export const home = globalThis.process.env',
+    'export const settings = [process]',
+  ]) {
+    forbid(`the environment outside config.ts: ${reading}`, 'src/main.ts', reading, ['only-settings-read-the-environment'])
+  }
+  for (const name of ['process', 'node:process']) {
+    forbid(`an import of ${name} outside config.ts`, 'src/main.ts', `export { argv } from '${name}'`, ['only-settings-import-process'])
+  }
+
+  for (const place of ['src/core', 'src/core/ports', 'src/adapters/http', 'src/adapters/memory', 'src/adapters/node', 'src/container.ts']) {
+    it(`refuse to speak of ${place} when it holds nothing`, async () => {
+      rmSync(join(root, place), { recursive: true })
+      expect(rulesIn(await architectureViolations(root))).to.include('rules-speak-of-something')
+    })
+  }
+
+  it('refuse a tree without sources', async () => {
+    rmSync(join(root, 'src'), { recursive: true })
+    expect(rulesIn(await architectureViolations(root))).to.deep.equal(['rules-speak-of-something'])
+  })
+
+  function forbid(what: string, file: string, text: string, rules: string[]): void {
+    it(`forbid ${what}`, async () => {
+      write({ ...neighbours, [file]: text })
+      const violations = await architectureViolations(root)
+      expect(rulesIn(violations)).to.include.members(rules)
+    })
+  }
+
+  function write(files: Files): void {
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(join(root, dirname(file)), { recursive: true })
+      writeFileSync(join(root, file), `${text}\n`)
+    }
+  }
+})
+
+/** What the planted files import, so that a violation is one of direction and not of a missing file. */
+const neighbours: Files = {
+  'src/adapters/mongo/mongo-pet-store.ts': 'export type M = 1',
+  'src/adapters/redis/redis-quota-store.ts': 'export type R = 1',
+  'src/adapters/shared.ts': 'export const x = 1',
+  'test/planted.ts': 'export const aPet = 1',
+}
+
+function rulesIn(violations: Violation[]): string[] {
+  return [...new Set(violations.map(({ rule }) => rule))].sort()
+}
