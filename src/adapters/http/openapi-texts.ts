@@ -46,8 +46,7 @@ const SECONDS = { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_4
 const COUNT = { type: 'integer', format: 'int32', minimum: 0, maximum: 2_147_483_647 } as const
 const text = (pattern: string, maxLength = 1000) => ({ type: 'string', maxLength, pattern }) as const
 
-/** Headers of the answers, by name. */
-export const HEADERS: Record<string, oas31.HeaderObject> = {
+const TEXTS: Record<string, oas31.HeaderObject> = {
   'X-RateLimit-Limit': { description: 'The limit of the window that binds the caller.', schema: COUNT, example: 60 },
   'X-RateLimit-Remaining': { description: 'Requests remaining in that window.', schema: COUNT, example: 59 },
   'X-RateLimit-Reset': {
@@ -94,12 +93,22 @@ export const HEADERS: Record<string, oas31.HeaderObject> = {
   'Accept-Encoding': { description: 'What the body must be, where it was compressed.', schema: text('^identity$', 10), example: 'identity' },
 }
 
+/** Headers that only some of the answers they are declared on carry. */
+const OPTIONAL = new Set(['Link', 'Idempotent-Replayed', 'Accept', 'Accept-Encoding'])
+
+/** Headers of the answers, by name. */
+export const HEADERS: Record<string, oas31.HeaderObject> = Object.fromEntries(
+  Object.entries(TEXTS).map(([name, header]) => [name, { ...header, required: !OPTIONAL.has(name) }]),
+)
+
 const EVERY_ANSWER = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'RateLimit-Policy', 'RateLimit', 'X-Request-Id']
 
 /** References to the headers that an answer of this operation and status carries. */
 export function headersOf({ document, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
+  // These come mostly from the server itself, which has read no key and knows no quota.
+  if (status === 408 || status === 431) return references(['X-Request-Id'])
   const isListing = status === 200 && !path.includes('{')
-  const names = [
+  return references([
     ...EVERY_ANSWER,
     ...(status === 201 ? ['Location', 'Idempotent-Replayed'] : []),
     ...(isListing ? ['Link'] : []),
@@ -108,6 +117,9 @@ export function headersOf({ document, path, stability }: OperationSpec, status: 
     ...(status === 401 ? ['WWW-Authenticate'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
     ...(status === 415 ? ['Accept', 'Accept-Encoding'] : []),
-  ]
+  ])
+}
+
+function references(names: readonly string[]): Record<string, oas31.ReferenceObject> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

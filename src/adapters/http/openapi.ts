@@ -35,8 +35,8 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
 const error = z
   .object({
     code: z.enum(Object.keys(ERROR_CATALOGUE) as ErrorCode[]).meta({ description: ERROR_DESCRIPTION, example: 'pet_not_found' }),
-    message: z.string().max(10_000).meta({ description: 'What is wrong, for people.', example: 'The pet could not be found.' }),
-    status: z.int32().min(400).max(599).meta({ description: 'The HTTP status.', example: 404 }),
+    message: z.string().max(10_000).meta({ pattern: '\\S', description: 'What is wrong, for people.', example: 'The pet could not be found.' }),
+    status: z.int32().min(400).max(599).meta({ format: 'int32', description: 'The HTTP status.', example: 404 }),
   })
   .meta({ id: 'Error' })
 
@@ -57,7 +57,7 @@ export function buildOpenApiDocument({ publicUrl, plans }: OpenApiFacts): oas31.
       description: description(plans),
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: publicUrl + API_PREFIX, description: 'This service.' }],
+    servers: [{ url: publicUrl + API_PREFIX, description: 'The environment, production or staging, that serves this document.', 'x-internal': false }],
     security: [{ apiKey: [] }],
     tags: [
       { name: 'pets', description: 'The animals of the store.' },

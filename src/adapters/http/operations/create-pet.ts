@@ -5,7 +5,7 @@ import { answerJson, verifiedKey } from '../context.js'
 import { readJsonBody } from '../middleware/read-json-body.js'
 import type { Operation, OperationSpec } from '../operation.js'
 import { API_PREFIX } from '../operation.js'
-import { idempotencyKeyHeader, newPet, pet } from '../schemas.js'
+import { idempotencyKeyHeader, newPet, pet } from '../pet-schemas.js'
 import { makeSerialiser } from '../serialise.js'
 import { valid } from '../validation.js'
 

@@ -6,13 +6,14 @@ import { z } from 'zod'
 import { answerJson } from '../context.js'
 import type { Operation, OperationSpec } from '../operation.js'
 import { API_PREFIX } from '../operation.js'
-import { pet } from '../schemas.js'
+import { pet } from '../pet-schemas.js'
+import { ASSIGNED_ID } from '../schema-parts.js'
 import { makeSerialiser } from '../serialise.js'
 
 /** The day of the first release, which announced the removal. */
 const DEPRECATED_AT_MS = Date.UTC(2026, 10, 20)
 
-const petId = z.string().meta({ override: { type: 'integer', format: 'int64' }, description: 'Identifier of the pet.', example: 1 })
+const petId = z.string().meta({ override: ASSIGNED_ID, description: 'Identifier of the pet.', example: 1 })
 
 export const getPetSpec = {
   operationId: 'getPet',

@@ -3,7 +3,7 @@ import type { ListOrders } from '../../../core/use-cases/list-orders.js'
 import type { Operation, OperationSpec } from '../operation.js'
 import type { Listing } from '../page-answer.js'
 import { answerPage, pageRequest } from '../page-answer.js'
-import { order, orderQuery } from '../schemas.js'
+import { order, orderQuery } from '../order-schemas.js'
 import { makeSerialiser } from '../serialise.js'
 import { validQuery } from '../validation.js'
 

@@ -3,7 +3,7 @@ import type { ListPets } from '../../../core/use-cases/list-pets.js'
 import type { Operation, OperationSpec } from '../operation.js'
 import type { Listing } from '../page-answer.js'
 import { answerPage, pageRequest } from '../page-answer.js'
-import { pet, petQuery } from '../schemas.js'
+import { pet, petQuery } from '../pet-schemas.js'
 import { makeSerialiser } from '../serialise.js'
 import { validQuery } from '../validation.js'
 

@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import { isInt64 } from '../../core/int64.js'
+
+/**
+ * What the schemas of the contract are made of. Each schema does up to three jobs: it validates, it types, and it stands in the
+ * OpenAPI document. The document never gets bounds for int64: JSON writers would round them to values beyond it.
+ */
+
+/** What is wrong with a value: that it is missing, or what it must be. */
+export const mustBe = (what: string) => ({ error: ({ input }: { input: unknown }) => (input === undefined ? 'is required' : `must be ${what}`) })
+
+export const INT64 = { type: 'integer', format: 'int64' } as const
+
+export const int64 = z.bigint(mustBe('a whole number from -2^63 to 2^63-1')).refine(isInt64, mustBe('a whole number from -2^63 to 2^63-1'))
+
+export const ASSIGNED_ID = { ...INT64, minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const
+
+export const assignedId = z.bigint().meta({ override: ASSIGNED_ID })
+
+const PAGE_LIMIT_MAX = 100
+const PAGE_LIMIT_DEFAULT = 20
+
+export const pageLimit = z
+  .string()
+  .regex(/^[1-9]\d{0,2}$/, mustBe(`a whole number from 1 to ${PAGE_LIMIT_MAX}`))
+  .transform(Number)
+  .refine((limit) => limit <= PAGE_LIMIT_MAX, mustBe(`a whole number from 1 to ${PAGE_LIMIT_MAX}`))
+  .default(PAGE_LIMIT_DEFAULT)
+  .meta({
+    override: { type: 'integer', format: 'int32', minimum: 1, maximum: PAGE_LIMIT_MAX, default: PAGE_LIMIT_DEFAULT },
+    description: 'The most rows that the answer holds.',
+    example: 20,
+  })
+
+export const cursor = z
+  .string()
+  .meta({ override: { type: 'string', maxLength: 200, pattern: '^[A-Za-z0-9_-]+$' }, description: 'Taken from the `Link` header of the page before; opaque.' })
