@@ -88,16 +88,11 @@ function bindMemoryAdapters(container: Container, config: Config): void {
   container.bind<PetIds>(TOKENS.petIds).toResolvedValue(() => new MemoryPetIds(pets.at(-1)?.id))
   container.bind<OrderStore>(TOKENS.orders).toResolvedValue(() => new MemoryOrderStore(orders))
   container.bind<ApiKeyStore>(TOKENS.apiKeyStore).toResolvedValue(() => new MemoryApiKeyStore())
-  container
-    .bind<IdempotencyStore>(TOKENS.idempotency)
-    .toResolvedValue((clock: Clock) => new MemoryIdempotencyStore(clock), [TOKENS.clock])
+  container.bind<IdempotencyStore>(TOKENS.idempotency).toResolvedValue((clock: Clock) => new MemoryIdempotencyStore(clock), [TOKENS.clock])
   container.bind<QuotaStore>(TOKENS.quotas).toResolvedValue((clock: Clock) => new MemoryQuotaStore(clock), [TOKENS.clock])
   container
     .bind<FailedAuthentications>(TOKENS.failedAuthentications)
-    .toResolvedValue(
-      (clock: Clock) => new MemoryFailedAuthentications(config.plans.failedAuthenticationsPerMinute, clock),
-      [TOKENS.clock],
-    )
+    .toResolvedValue((clock: Clock) => new MemoryFailedAuthentications(config.plans.failedAuthenticationsPerMinute, clock), [TOKENS.clock])
 }
 
 function bindApi(container: Container, config: Config): void {
@@ -106,66 +101,68 @@ function bindApi(container: Container, config: Config): void {
 
   container
     .bind<ApiKeyLookup>(TOKENS.apiKeys)
-    .toResolvedValue(
-      (store: ApiKeyStore, clock: Clock) => new CachedApiKeyLookup(store, clock),
-      [TOKENS.apiKeyStore, TOKENS.clock],
-    )
+    .toResolvedValue((store: ApiKeyStore, clock: Clock) => new CachedApiKeyLookup(store, clock), [TOKENS.apiKeyStore, TOKENS.clock])
   container
     .bind<IssueApiKey>(TOKENS.issueApiKey)
     .toResolvedValue(
       (apiKeyStore: ApiKeyStore, secrets: ApiKeySecrets, clock: Clock) => makeIssueApiKey({ apiKeyStore, secrets, clock, plans }),
       [TOKENS.apiKeyStore, TOKENS.secrets, TOKENS.clock],
     )
-  container
-    .bind<readonly Operation[]>(TOKENS.operations)
-    .toResolvedValue(
-      (pets: PetStore, petIds: PetIds, orders: OrderStore, idempotency: IdempotencyStore, clock: Clock) => {
-        const cursors = makeCursors(config.cursorSecret ?? randomBytes(32).toString('hex'))
-        return [
-          makeListPetsOperation({ listPets: makeListPets({ pets }), cursors, publicUrl }),
-          makeCreatePetOperation({ createPet: makeCreatePet({ pets, petIds, idempotency }), publicUrl }),
-          makeGetPetOperation({ getPet: makeGetPet({ pets, clock }) }),
-          makeListOrdersOperation({ listOrders: makeListOrders({ orders }), cursors, publicUrl }),
-        ]
-      },
-      [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency, TOKENS.clock],
-    )
-  container
-    .bind<RequestListener>(TOKENS.api)
-    .toResolvedValue(
-      (
-        operations: readonly Operation[],
-        quotas: QuotaStore,
-        failedAuthentications: FailedAuthentications,
-        secrets: ApiKeySecrets,
-        apiKeys: ApiKeyLookup,
-        clock: Clock,
-        health: Health,
-        metrics: Metrics,
-        log: Logger,
-      ) => {
-        const authenticate = makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock })
-        const deps = { operations, authenticate, failedAuthentications, quotas, plans, health, metrics, log, publicUrl, trustedProxyHops, docs }
-        return makeApp(deps).callback()
-      },
-      [
-        TOKENS.operations,
-        TOKENS.quotas,
-        TOKENS.failedAuthentications,
-        TOKENS.secrets,
-        TOKENS.apiKeys,
-        TOKENS.clock,
-        TOKENS.health,
-        TOKENS.metrics,
-        TOKENS.log,
-      ],
-    )
+  container.bind<readonly Operation[]>(TOKENS.operations).toResolvedValue(
+    (pets: PetStore, petIds: PetIds, orders: OrderStore, idempotency: IdempotencyStore, clock: Clock) => {
+      const cursors = makeCursors(config.cursorSecret ?? randomBytes(32).toString('hex'))
+      return [
+        makeListPetsOperation({ listPets: makeListPets({ pets }), cursors, publicUrl }),
+        makeCreatePetOperation({ createPet: makeCreatePet({ pets, petIds, idempotency }), publicUrl }),
+        makeGetPetOperation({ getPet: makeGetPet({ pets, clock }) }),
+        makeListOrdersOperation({ listOrders: makeListOrders({ orders }), cursors, publicUrl }),
+      ]
+    },
+    [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency, TOKENS.clock],
+  )
+  container.bind<RequestListener>(TOKENS.api).toResolvedValue(
+    (
+      operations: readonly Operation[],
+      quotas: QuotaStore,
+      failedAuthentications: FailedAuthentications,
+      secrets: ApiKeySecrets,
+      apiKeys: ApiKeyLookup,
+      clock: Clock,
+      health: Health,
+      metrics: Metrics,
+      log: Logger,
+    ) => {
+      const authenticate = makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock })
+      const deps = {
+        operations,
+        authenticate,
+        failedAuthentications,
+        quotas,
+        plans,
+        health,
+        metrics,
+        log,
+        publicUrl,
+        trustedProxyHops,
+        docs,
+      }
+      return makeApp(deps).callback()
+    },
+    [
+      TOKENS.operations,
+      TOKENS.quotas,
+      TOKENS.failedAuthentications,
+      TOKENS.secrets,
+      TOKENS.apiKeys,
+      TOKENS.clock,
+      TOKENS.health,
+      TOKENS.metrics,
+      TOKENS.log,
+    ],
+  )
   container
     .bind<RequestListener>(TOKENS.admin)
-    .toResolvedValue(
-      (health: Health, metrics: Metrics) => makeAdminApp({ health, metrics }).callback(),
-      [TOKENS.health, TOKENS.metrics],
-    )
+    .toResolvedValue((health: Health, metrics: Metrics) => makeAdminApp({ health, metrics }).callback(), [TOKENS.health, TOKENS.metrics])
 }
 
 /** JSON lines; what might hold a secret is cut out whatever is logged. */

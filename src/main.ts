@@ -78,7 +78,11 @@ function stopOnSignals(container: Container, config: Config, servers: readonly [
 }
 
 /** The stop order: no longer ready, serving on while balancers notice, HTTP, and last what tells of all this. */
-async function stop(container: Container, { drainDelayMs, shutdownTimeoutMs }: Config, [api, admin]: readonly [Server, Server]): Promise<void> {
+async function stop(
+  container: Container,
+  { drainDelayMs, shutdownTimeoutMs }: Config,
+  [api, admin]: readonly [Server, Server],
+): Promise<void> {
   const endMs = Date.now() + shutdownTimeoutMs
   container.get<Health>(TOKENS.health).stopAccepting()
   await new Promise((resolve) => setTimeout(resolve, Math.min(drainDelayMs, shutdownTimeoutMs)))

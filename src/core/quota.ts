@@ -90,7 +90,8 @@ export interface Decision {
   readonly state: QuotaState
 }
 
-const WINDOW_NAMES: readonly WindowName[] = ['minute', 'day']
+/** The day first: where two windows tie, it is the one to name. */
+const WINDOW_NAMES: readonly WindowName[] = ['day', 'minute']
 const WINDOW_SECONDS: Readonly<Record<WindowName, number>> = { minute: 60, day: 86_400 }
 
 /** Spreads keys over the minute, so that callers do not all return in the same second (FNV-1a over the key id). 0 to 59. */
@@ -120,7 +121,7 @@ export function forgettableAtMs(state: QuotaState, { forgetAfterMs }: BanRules):
 /** Decides one request. `stored` is absent for a key that was never seen, or was forgotten. */
 export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: Instant): Decision {
   const state = current(stored, rules.ban, at)
-  if (at.nowMs < state.bannedUntilMs) return refuse(state, rules, at)
+  if (isBanned(state, at)) return refuse(state, rules, at)
   if (exhaustedWindows(state, rules.limits).length > 0) return refuse(addStrike(state, rules, at), rules, at)
 
   const charged = { ...state, used: { minute: state.used.minute + 1, day: state.used.day + 1 } }
@@ -128,11 +129,17 @@ export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: In
 }
 
 /** Gives back one request, in the windows that it was charged to only, and never below zero. */
-export function refund(stored: QuotaState | undefined, charge: Charge, rules: QuotaRules, at: Instant): { quota: Quota; state: QuotaState } {
+export function refund(
+  stored: QuotaState | undefined,
+  charge: Charge,
+  rules: QuotaRules,
+  at: Instant,
+): { quota: Quota; state: QuotaState } {
   const state = current(stored, rules.ban, at)
   const used = (name: WindowName) => Math.max(0, state.used[name] - (state.window[name] === charge[name] ? 1 : 0))
   const refunded = { ...state, used: { minute: used('minute'), day: used('day') } }
-  return { quota: quotaOf(refunded, rules.limits, at), state: refunded }
+  const quota = isBanned(refunded, at) ? quotaOfRefused(refunded, rules.limits, at).quota : quotaOf(refunded, rules.limits, at)
+  return { quota, state: refunded }
 }
 
 function phaseOf(name: WindowName, at: Pick<Instant, 'phaseSeconds'>): number {
@@ -177,21 +184,35 @@ function addStrike(state: QuotaState, { ban, limits }: QuotaRules, { nowMs }: In
   return { window: state.window, used: state.used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1 }
 }
 
+function isBanned(state: QuotaState, { nowMs }: Instant): boolean {
+  return nowMs < state.bannedUntilMs
+}
+
 /** Refuses in `state`: for a ban that holds now (which the last strike may just have brought), else for the exhausted windows. */
 function refuse(state: QuotaState, { limits, mode }: QuotaRules, at: Instant): Decision {
-  const banned = at.nowMs < state.bannedUntilMs
+  const kind = isBanned(state, at) ? 'banned' : 'exhausted'
+  const { quota, servedAgainMs, waitsFor } = quotaOfRefused(state, limits, at)
+  if (mode === 'shadow') return { verdict: { kind: 'admitted', quota, shadowed: kind }, state }
+  const retryAfterSeconds = Math.ceil((servedAgainMs - at.nowMs) / 1000)
+  return { verdict: { kind, quota, retryAfterSeconds, ...(waitsFor ? { window: waitsFor } : {}) }, state }
+}
+
+/** What a caller that is refused now is told, and when it is served again: once the ban and every exhausted window have ended. */
+function quotaOfRefused(
+  state: QuotaState,
+  limits: Limits,
+  at: Instant,
+): { quota: Quota; servedAgainMs: number; waitsFor: WindowName | undefined } {
+  const banned = isBanned(state, at)
   const [last] = exhaustedWindows(state, limits)
     .map((name) => ({ name, resetMs: windowResetSeconds(name, state.window[name], at) * 1000 }))
     .toSorted((a, b) => b.resetMs - a.resetMs)
   const servedAgainMs = Math.max(banned ? state.bannedUntilMs : 0, last?.resetMs ?? 0)
-  const waitsFor = last && last.resetMs === servedAgainMs ? last.name : undefined
+  const waitsFor = last?.resetMs === servedAgainMs ? last.name : undefined
 
   const binding = { limit: limits[waitsFor ?? 'minute'], remaining: 0, resetSeconds: Math.ceil(servedAgainMs / 1000) }
   const quota = banned ? quotaOfBanned(binding, limits, at) : { ...quotaOf(state, limits, at), binding }
-  const kind = banned ? 'banned' : 'exhausted'
-  if (mode === 'shadow') return { verdict: { kind: 'admitted', quota, shadowed: kind }, state }
-  const retryAfterSeconds = Math.ceil((servedAgainMs - at.nowMs) / 1000)
-  return { verdict: { kind, quota, retryAfterSeconds, ...(waitsFor ? { window: waitsFor } : {}) }, state }
+  return { quota, servedAgainMs, waitsFor }
 }
 
 function quotaOf(state: QuotaState, limits: Limits, at: Instant): Quota {

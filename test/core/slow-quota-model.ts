@@ -17,8 +17,8 @@ interface Ban {
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 }
 
 /**
- * What DESIGN.md §4 says, as plainly as it can be said: nothing is ever counted up or reset, every number is found by filtering all that happened.
- * Windows go by the latest instant seen, so the clock may step back, but by less than a minute.
+ * What DESIGN.md §4 says, as plainly as it can be said: nothing is ever counted up or reset, and every number is found by filtering
+ * all that happened. Windows go by the latest instant seen: the clock may step back, but by less than a minute.
  */
 export class SlowQuotaModel {
   readonly bans: Ban[] = []
@@ -45,7 +45,7 @@ export class SlowQuotaModel {
       const isOfCharge = this.#charge(at)[window.name] === charge[window.name]
       if (isOfCharge && this.used(window.name, at) > 0) this.#refunds.push({ name: window.name, startMs: window.startMs })
     }
-    return this.#quota(rules.limits, at)
+    return this.#banAt(at) ? this.#refusal(rules, at).quota : this.#quota(rules.limits, at)
   }
 
   used(name: WindowName, at: Instant): number {

@@ -42,8 +42,15 @@ export class Health {
 
   /** For the operator: never on the API port. */
   async details(): Promise<HealthDetails> {
-    const states = await Promise.all(this.dependencies.map(async (dependency) => [dependency.name, (await dependency.isUp()) ? 'up' : 'down'] as const))
-    return { ready: await this.isReady(), accepting: this.#accepting, uptimeSeconds: Math.floor(process.uptime()), dependencies: Object.fromEntries(states) }
+    const states = await Promise.all(
+      this.dependencies.map(async (dependency) => [dependency.name, (await dependency.isUp()) ? 'up' : 'down'] as const),
+    )
+    return {
+      ready: await this.isReady(),
+      accepting: this.#accepting,
+      uptimeSeconds: Math.floor(process.uptime()),
+      dependencies: Object.fromEntries(states),
+    }
   }
 }
 

@@ -7,7 +7,8 @@ import type { OperationSpec } from './operation.js'
 
 /** What the OpenAPI document says in words, and of headers. */
 
-export const description = ({ plans }: Plans) => `
+export const description = ({ plans }: Plans) =>
+  `
 An HTTP and JSON interface to a store of animals: list them, add one, fetch one.
 
 **Authentication.** Send your API key as \`Authorization: Bearer <API_KEY>\`.
@@ -69,10 +70,15 @@ const TEXTS: Record<string, oas31.HeaderObject> = {
     schema: text('^[A-Za-z0-9._-]{1,64}$', 64),
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   },
-  'Retry-After': { description: 'Whole seconds to wait. After exactly that long the next request is served.', schema: SECONDS, example: 21 },
+  'Retry-After': {
+    description: 'Whole seconds to wait. After exactly that long the next request is served.',
+    schema: SECONDS,
+    example: 21,
+  },
   'WWW-Authenticate': { description: 'How to authenticate (RFC 6750).', schema: text('^Bearer '), example: 'Bearer realm="petstore"' },
   Link: {
-    description: 'Pages: `rel="next"` while there is more, `rel="first"` behind the first. Deprecated operations: `rel="successor-version"`.',
+    description:
+      'Pages: `rel="next"` while there is more, `rel="first"` behind the first. Deprecated operations: `rel="successor-version"`.',
     schema: text('^<'),
     example: '</v1/pets?limit=20&cursor=b3BhcXVl>; rel="next"',
   },
@@ -82,15 +88,27 @@ const TEXTS: Record<string, oas31.HeaderObject> = {
     schema: { type: 'string', enum: ['true'] },
     example: 'true',
   },
-  Deprecation: { description: 'Unix time since when the operation is deprecated (RFC 9745).', schema: text('^@[0-9]+$', 20), example: '@1795132800' },
+  Deprecation: {
+    description: 'Unix time since when the operation is deprecated (RFC 9745).',
+    schema: text('^@[0-9]+$', 20),
+    example: '@1795132800',
+  },
   Sunset: { description: 'When the operation is removed (RFC 8594).', schema: text(' GMT$', 40), example: 'Thu, 05 Dec 2030 00:00:00 GMT' },
   'X-Stability': {
     description: 'How far the shape of this operation may be relied on.',
     schema: { type: 'string', enum: ['experimental', 'beta'] },
     example: 'experimental',
   },
-  Accept: { description: 'What the body must be, where its media type was wrong.', schema: text('^application/json$', 20), example: 'application/json' },
-  'Accept-Encoding': { description: 'What the body must be, where it was compressed.', schema: text('^identity$', 10), example: 'identity' },
+  Accept: {
+    description: 'What the body must be, where its media type was wrong.',
+    schema: text('^application/json$', 20),
+    example: 'application/json',
+  },
+  'Accept-Encoding': {
+    description: 'What the body must be, where it was compressed.',
+    schema: text('^identity$', 10),
+    example: 'identity',
+  },
 }
 
 /** Headers that only some of the answers they are declared on carry. */

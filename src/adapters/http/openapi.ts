@@ -35,7 +35,10 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
 const error = z
   .object({
     code: z.enum(Object.keys(ERROR_CATALOGUE) as ErrorCode[]).meta({ description: ERROR_DESCRIPTION, example: 'pet_not_found' }),
-    message: z.string().max(10_000).meta({ pattern: '\\S', description: 'What is wrong, for people.', example: 'The pet could not be found.' }),
+    message: z
+      .string()
+      .max(10_000)
+      .meta({ pattern: '\\S', description: 'What is wrong, for people.', example: 'The pet could not be found.' }),
     status: z.int32().min(400).max(599).meta({ format: 'int32', description: 'The HTTP status.', example: 404 }),
   })
   .meta({ id: 'Error' })
@@ -57,7 +60,13 @@ export function buildOpenApiDocument({ publicUrl, plans }: OpenApiFacts): oas31.
       description: description(plans),
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: publicUrl + API_PREFIX, description: 'The environment, production or staging, that serves this document.', 'x-internal': false }],
+    servers: [
+      {
+        url: publicUrl + API_PREFIX,
+        description: 'The environment, production or staging, that serves this document.',
+        'x-internal': false,
+      },
+    ],
     security: [{ apiKey: [] }],
     tags: [
       { name: 'pets', description: 'The animals of the store.' },
@@ -105,7 +114,10 @@ function responsesOf(spec: OperationSpec): ZodOpenApiResponsesObject {
     const ofStatus = [...new Set(codes)].filter((code) => ERROR_CATALOGUE[code].status === status)
     const examples = Object.fromEntries(ofStatus.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: errorBody(code) }]))
     const description = ofStatus.map((code) => `\`${code}\`: ${ERROR_CATALOGUE[code].message}`).join('\n\n')
-    return [`${status}`, { description, headers: headersOf(spec, status), content: { 'application/json': { schema: error, examples } } }] as const
+    return [
+      `${status}`,
+      { description, headers: headersOf(spec, status), content: { 'application/json': { schema: error, examples } } },
+    ] as const
   })
   return Object.fromEntries([...success, ...errors])
 }

@@ -21,7 +21,10 @@ interface ListQuery<Status extends string> {
 }
 
 /** The query with its cursor opened. Throws `invalid_cursor`. */
-export function pageRequest<Status extends string>({ path, cursors }: Listing, { cursor, ...request }: ListQuery<Status>): PageRequest<Status> {
+export function pageRequest<Status extends string>(
+  { path, cursors }: Listing,
+  { cursor, ...request }: ListQuery<Status>,
+): PageRequest<Status> {
   if (cursor === undefined) return request
   const after = cursors.open(filterOf(path, request.status), cursor)
   if (after === undefined) throw new HttpError('invalid_cursor')

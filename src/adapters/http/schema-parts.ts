@@ -7,7 +7,9 @@ import { isInt64 } from '../../core/int64.js'
  */
 
 /** What is wrong with a value: that it is missing, or what it must be. */
-export const mustBe = (what: string) => ({ error: ({ input }: { input: unknown }) => (input === undefined ? 'is required' : `must be ${what}`) })
+export const mustBe = (what: string) => ({
+  error: ({ input }: { input: unknown }) => (input === undefined ? 'is required' : `must be ${what}`),
+})
 
 export const INT64 = { type: 'integer', format: 'int64' } as const
 
@@ -32,6 +34,7 @@ export const pageLimit = z
     example: 20,
   })
 
-export const cursor = z
-  .string()
-  .meta({ override: { type: 'string', maxLength: 200, pattern: '^[A-Za-z0-9_-]+$' }, description: 'Taken from the `Link` header of the page before; opaque.' })
+export const cursor = z.string().meta({
+  override: { type: 'string', maxLength: 200, pattern: '^[A-Za-z0-9_-]+$' },
+  description: 'Taken from the `Link` header of the page before; opaque.',
+})

@@ -49,7 +49,7 @@ function answerConnect(listener: RequestListener, request: IncomingMessage, sock
   response.assignSocket(socket as Socket)
   response.on('finish', () => socket.end())
   socket.on('error', () => socket.destroy())
-  listener(request, response as Parameters<RequestListener>[1])
+  listener(request, response)
 }
 
 const CODES: Readonly<Record<string, ErrorCode>> = {

@@ -28,7 +28,8 @@ export function makeIssueApiKey(ports: { apiKeyStore: ApiKeyStore; secrets: ApiK
     if (!newKey.limits && !ports.plans.plans[newKey.plan].limits) throw new LimitsRequired(`Plan ${newKey.plan} has no limits of its own`)
     const { secret, ...publicPart } = ports.secrets.generate()
     const key: ApiKey = { ...publicPart, ...newKey, createdAtMs: ports.clock.nowMs() }
-    if ((await ports.apiKeyStore.insert(key)) === 'taken') throw new Error('A new API key equals an old one: the source of randomness is broken')
+    if ((await ports.apiKeyStore.insert(key)) === 'taken')
+      throw new Error('A new API key equals an old one: the source of randomness is broken')
     return { key, secret }
   }
 }

@@ -5,7 +5,12 @@ import { HttpError } from '../http-error.js'
 import { parseLosslessJson } from '../json.js'
 
 /** The parser hands over each byte as one character, so that malformed UTF-8 is seen instead of mended. */
-const RAW_TEXT = { enableTypes: ['text'], extendTypes: { text: ['application/json'] }, textLimit: `${BODY_LIMIT_BYTES}b`, encoding: 'latin1' }
+const RAW_TEXT = {
+  enableTypes: ['text'],
+  extendTypes: { text: ['application/json'] },
+  textLimit: `${BODY_LIMIT_BYTES}b`,
+  encoding: 'latin1',
+}
 
 /** Reads the body as JSON with exact whole numbers into `ctx.request.body`. Refuses, in this order: missing, media type, size, JSON. */
 export function readJsonBody(): Middleware {
@@ -16,8 +21,9 @@ export function readJsonBody(): Middleware {
     requireJsonType(ctx)
     // A client that waits for it is told to go on only now, when nothing else can refuse it.
     if (ctx.headers.expect) ctx.res.writeContinue()
-    await withinBodyTimeout(readRawText(ctx, async () => {}))
-    ctx.request.body = parseBytes(Buffer.from(String(ctx.request.rawBody), 'latin1')) as object
+    await withinBodyTimeout(readRawText(ctx, async () => {}) as Promise<void>)
+    const text = ctx.request.rawBody as string
+    ctx.request.body = parseBytes(Buffer.from(text, 'latin1')) as object
     await next()
   }
 }
@@ -43,7 +49,7 @@ function refuseUnreadable(error: Error & { status?: number }): never {
 }
 
 /** Throws `request_timeout` when the body has not arrived in time. */
-async function withinBodyTimeout(reading: Promise<unknown>): Promise<void> {
+async function withinBodyTimeout(reading: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new HttpError('request_timeout', { headers: { Connection: 'close' } })), BODY_TIMEOUT_MS)

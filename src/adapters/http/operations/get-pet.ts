@@ -13,7 +13,7 @@ import { makeSerialiser } from '../serialise.js'
 /** The day of the first release, which announced the removal. */
 const DEPRECATED_AT_MS = Date.UTC(2026, 10, 20)
 
-const petId = z.string().meta({ override: ASSIGNED_ID, description: 'Identifier of the pet.', example: 1 })
+const petIdParameter = z.string().meta({ override: ASSIGNED_ID, description: 'Identifier of the pet.', example: 1 })
 
 export const getPetSpec = {
   operationId: 'getPet',
@@ -32,7 +32,7 @@ export const getPetSpec = {
     description: 'Deprecated: removed on 5 December 2030, after which it answers 410. Use `GET /pets` with the `status` filter instead.',
     deprecated: true,
     'x-sunset': new Date(GET_PET_REMOVED_AT_MS).toISOString().slice(0, 10),
-    requestParams: { path: z.object({ petId }) },
+    requestParams: { path: z.object({ petId: petIdParameter }) },
     responses: { 200: { description: 'The pet.', content: { 'application/json': { schema: pet } } } },
   },
 } as const satisfies OperationSpec
@@ -43,7 +43,8 @@ export function makeGetPetOperation({ getPet }: { getPet: GetPet }): Operation {
   return {
     ...getPetSpec,
     async handle(ctx) {
-      const id = parseInt64(String(ctx['params'].petId))
+      const { petId } = ctx['params'] as { petId: string }
+      const id = parseInt64(petId)
       // The specification gives this operation no 400: what is no int64 is the id of no pet.
       if (id === undefined) throw new PetNotFound()
       answerJson(ctx, 200, serialise(await getPet(id)))

@@ -1,0 +1,197 @@
+import { expect } from 'chai'
+import { CachedApiKeyLookup } from '../../src/adapters/memory/cached-api-key-lookup.js'
+import { MemoryFailedAuthentications } from '../../src/adapters/memory/memory-failed-authentications.js'
+import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
+import type { ApiKey } from '../../src/core/api-key.js'
+import { StoreUnavailable } from '../../src/core/errors.js'
+import type { Authentication } from '../../src/core/use-cases/authenticate.js'
+import { makeAuthenticate } from '../../src/core/use-cases/authenticate.js'
+import { anApiKey } from '../contracts/builders.js'
+import { rejection } from '../contracts/rejection.js'
+import { WatchedApiKeyStore } from '../contracts/watched-api-key-store.js'
+import { MovableClock } from '../support/movable-clock.js'
+
+const PER_MINUTE = 5
+const ADDRESS = '192.0.2.1'
+/** Longer than a key is remembered. */
+const FORGOTTEN_SECONDS = 10
+
+describe('authenticating', () => {
+  it('verifies the caller of a key that the store has', async () => {
+    const { authenticate, aKey } = aGate()
+    const { secret, key } = await aKey()
+    expect(await authenticate({ secret, address: ADDRESS })).to.deep.equal({ kind: 'verified', key })
+  })
+
+  it('charges a verified caller’s address nothing', async () => {
+    const { authenticate, aKey, failuresLeft } = aGate()
+    const { secret } = await aKey()
+    for (let count = 0; count < 3 * PER_MINUTE; count++) await authenticate({ secret, address: ADDRESS })
+    expect(await failuresLeft()).to.equal(PER_MINUTE)
+  })
+
+  it('refuses an absent, malformed, unknown, expired or revoked key in the same way, and charges the address one failure', async () => {
+    for (const makeSecret of Object.values(unusableKeys())) {
+      const gate = aGate()
+      const secret = await makeSecret(gate)
+      const quota = { nowMs: gate.clock.nowMs(), limit: PER_MINUTE, remaining: PER_MINUTE - 1, resetSeconds: minuteEndSeconds(gate.clock) }
+      expect(await gate.authenticate(asked(secret))).to.deep.equal({ kind: 'refused', quota })
+      expect(await gate.failuresLeft()).to.equal(PER_MINUTE - 1)
+    }
+  })
+
+  for (const [what, makeSecret] of Object.entries(unusableKeys())) {
+    it(`locks the address out after ${PER_MINUTE} failures with ${what}, until the next minute`, async () => {
+      const gate = aGate()
+      const secret = await makeSecret(gate)
+      const kinds: Authentication['kind'][] = []
+      for (let count = 0; count < PER_MINUTE + 2; count++) kinds.push((await gate.authenticate(asked(secret))).kind)
+      expect(kinds).to.deep.equal([...Array.from({ length: PER_MINUTE }, () => 'refused'), 'locked-out', 'locked-out'])
+      gate.clock.advanceSeconds(60)
+      expect((await gate.authenticate(asked(secret))).kind).to.equal('refused')
+    })
+  }
+
+  it('looks up no key that is absent or has a wrong shape or checksum', async () => {
+    const { authenticate, aSecret, store } = aGate()
+    const { length } = aSecret()
+    for (const secret of [undefined, '', 'secret', 'x'.repeat(length), aSecret().slice(1), mistyped(aSecret())])
+      await authenticate(asked(secret))
+    expect(store.queries).to.deep.equal([])
+  })
+
+  it('looks up nothing for an address that has used up its failures, be the key good or bad', async () => {
+    const { authenticate, aKey, aSecret, store, useUp, clock } = aGate()
+    const { secret } = await aKey()
+    await useUp(ADDRESS)
+    const quota = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: 0, resetSeconds: minuteEndSeconds(clock) }
+    for (const sent of [secret, aSecret(), 'malformed', undefined]) {
+      expect(await authenticate(asked(sent))).to.deep.equal({ kind: 'locked-out', quota })
+    }
+    expect(store.queries).to.deep.equal([])
+  })
+
+  it('serves a key that this replica knows behind an address that somebody else has used up, with no look-up', async () => {
+    const { authenticate, aKey, store, useUp } = aGate()
+    const { secret, key } = await aKey()
+    await authenticate({ secret, address: ADDRESS })
+    await useUp(ADDRESS)
+    expect(await authenticate({ secret, address: ADDRESS })).to.deep.equal({ kind: 'verified', key })
+    expect(store.queries).to.have.lengthOf(1)
+  })
+
+  it('locks out a key behind a used-up address when this replica knows it no more, and serves it in the next minute', async () => {
+    const { authenticate, aKey, useUp, clock } = aGate()
+    const { secret } = await aKey()
+    await authenticate({ secret, address: ADDRESS })
+    clock.advanceSeconds(FORGOTTEN_SECONDS)
+    await useUp(ADDRESS)
+    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('locked-out')
+    clock.advanceSeconds(60)
+    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('verified')
+  })
+
+  it('serves other addresses while one is locked out', async () => {
+    const { authenticate, aKey, useUp } = aGate()
+    const { secret } = await aKey()
+    await useUp(ADDRESS)
+    expect((await authenticate({ secret, address: '192.0.2.2' })).kind).to.equal('verified')
+  })
+
+  it('refuses a key from the instant on at which it expires, remembered or not', async () => {
+    const { authenticate, aKey, clock } = aGate()
+    const { secret } = await aKey({ expiresAtMs: clock.nowMs() + 5000 })
+    clock.advanceMs(4999)
+    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('verified')
+    clock.advanceMs(1)
+    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('refused')
+  })
+
+  it('refuses a revoked key 10 s after its revocation at the latest', async () => {
+    const { authenticate, aKey, clock, store } = aGate()
+    const { secret, key } = await aKey()
+    await authenticate({ secret, address: ADDRESS })
+    store.revoke(key)
+    clock.advanceSeconds(FORGOTTEN_SECONDS)
+    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('refused')
+  })
+
+  it('does not serve a key that is known as revoked behind a used-up address', async () => {
+    const { authenticate, aKey, store, useUp } = aGate()
+    const { secret, key } = await aKey()
+    store.revoke(key)
+    await authenticate({ secret, address: ADDRESS })
+    await useUp(ADDRESS)
+    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('locked-out')
+  })
+
+  it('lets an outage of the store be an outage: nobody is refused for it, and no address is charged', async () => {
+    const { authenticate, aKey, store, failuresLeft } = aGate()
+    const { secret } = await aKey()
+    store.answering = async () => {
+      throw new StoreUnavailable('The store is away')
+    }
+    expect(await rejection(authenticate({ secret, address: ADDRESS }))).to.be.instanceOf(StoreUnavailable)
+    expect(await failuresLeft()).to.equal(PER_MINUTE)
+  })
+
+  it('looks up no more of 100 keys guessed at the same time from one address than the address may fail', async () => {
+    const { authenticate, aSecret, store } = aGate()
+    const guesses = Array.from({ length: 100 }, () => authenticate({ secret: aSecret(), address: ADDRESS }))
+    const kinds = (await Promise.all(guesses)).map(({ kind }) => kind)
+    expect(kinds.filter((kind) => kind === 'refused')).to.have.lengthOf(PER_MINUTE)
+    expect(store.queries.length).to.be.at.most(PER_MINUTE)
+  })
+})
+
+type Gate = ReturnType<typeof aGate>
+
+/** What a caller may send that is no usable key. */
+function unusableKeys(): Record<string, (gate: Gate) => Promise<string | undefined>> {
+  return {
+    'no key': async () => undefined,
+    'a malformed key': async () => 'pst_live_nonsense',
+    'a mistyped key': async ({ aSecret }) => mistyped(aSecret()),
+    'an unknown key': async ({ aSecret }) => aSecret(),
+    'an expired key': async ({ aKey, clock }) => (await aKey({ expiresAtMs: clock.nowMs() })).secret,
+    'a revoked key': async ({ aKey }) => (await aKey({ revokedAtMs: 1 })).secret,
+  }
+}
+
+/** Its last character is another. */
+function mistyped(secret: string): string {
+  return secret.slice(0, -1) + (secret.endsWith('0') ? '1' : '0')
+}
+
+function asked(secret: string | undefined): { secret?: string; address: string } {
+  return { address: ADDRESS, ...(secret === undefined ? {} : { secret }) }
+}
+
+function minuteEndSeconds(clock: MovableClock): number {
+  return Math.floor(clock.nowMs() / 60_000) * 60 + 60
+}
+
+function aGate() {
+  const clock = new MovableClock()
+  const store = new WatchedApiKeyStore()
+  const secrets = new CryptoApiKeySecrets()
+  const failedAuthentications = new MemoryFailedAuthentications(PER_MINUTE, clock)
+  const apiKeys = new CachedApiKeyLookup(store, clock)
+  return {
+    clock,
+    store,
+    authenticate: makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock }),
+    /** The right shape and checksum, and nobody's. */
+    aSecret: () => secrets.generate().secret,
+    aKey: async (overrides: Partial<ApiKey> = {}): Promise<{ secret: string; key: ApiKey }> => {
+      const { secret, ...publicPart } = secrets.generate()
+      const key = anApiKey('one', { ...publicPart, ...overrides })
+      await store.insert(key)
+      return { secret, key }
+    },
+    failuresLeft: async () => (await failedAuthentications.peek(ADDRESS)).remaining,
+    useUp: async (address: string): Promise<void> => {
+      for (let count = 0; count < PER_MINUTE; count++) await failedAuthentications.count(address)
+    },
+  }
+}
