@@ -80,9 +80,11 @@ const logLevel = { parser: z.enum(LOG_LEVELS), wants: `one of ${LOG_LEVELS.join(
 const cursorSecret = { parser: z.string().refine((secret) => Buffer.byteLength(secret) >= 32), wants: '32 bytes or more' }
 const publicUrl = {
   parser: z
-    .url({ protocol: /^https?$/ })
-    .refine((url) => !/[?#]|\/v1\/?$/.test(url))
-    .transform((url) => url.replace(/\/+$/, '')),
+    .string()
+    .regex(/^https?:\/\/[^\s<>"\\?#]+$/)
+    .refine((url) => URL.canParse(url))
+    .transform((url) => url.replace(/\/+$/, ''))
+    .refine((url) => !url.endsWith('/v1')),
   wants: 'an http or https URL without /v1, query or fragment',
 }
 
@@ -151,7 +153,7 @@ export function readConfig(env: Environment): Config {
   faults.push(...unknownSettings(env))
 
   if (faults.length > 0 || !config.plans) throw new ConfigError(faults)
-  return Object.freeze({ ...config, plans: config.plans })
+  return deepFreeze({ ...config, plans: config.plans })
 }
 
 /** The settings of this process. The only reader of `process.env`. */
@@ -208,4 +210,9 @@ export function parsePlans(text: string): Plans | { readonly faults: readonly st
 
 function optional<Name extends string, Value>(name: Name, value: Value | undefined): Partial<Record<Name, Value>> {
   return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>
+}
+
+function deepFreeze<Value extends object>(value: Value): Readonly<Value> {
+  for (const part of Object.values(value) as unknown[]) if (typeof part === 'object' && part !== null) deepFreeze(part)
+  return Object.freeze(value)
 }

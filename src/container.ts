@@ -44,6 +44,8 @@ import { makeIssueApiKey } from './core/use-cases/issue-api-key.js'
 import { makeListOrders } from './core/use-cases/list-orders.js'
 import { makeListPets } from './core/use-cases/list-pets.js'
 
+export type { Container }
+
 /** What can be had from the container, and put in another's place by a test. */
 export const TOKENS = {
   config: Symbol('config'),
@@ -67,7 +69,7 @@ export const TOKENS = {
 } as const
 
 /** The only wiring. Everything is one per process, and made when it is first asked for. */
-export function makeContainer(config: Config, logTo?: DestinationStream): Container {
+export function makeContainer(config: Config, logTo: DestinationStream = process.stdout): Container {
   const container = new Container({ defaultScope: 'Singleton' })
   container.bind<Config>(TOKENS.config).toConstantValue(config)
   container.bind<Logger>(TOKENS.log).toResolvedValue(() => makeLog(config, logTo))
@@ -166,7 +168,7 @@ function bindApi(container: Container, config: Config): void {
 }
 
 /** JSON lines; what might hold a secret is cut out whatever is logged. */
-function makeLog({ logLevel }: Config, logTo?: DestinationStream): Logger {
+function makeLog({ logLevel }: Config, logTo: DestinationStream): Logger {
   const options = { level: logLevel, base: null, redact: ['headers.authorization', 'req.headers.authorization', 'secret'] }
-  return logTo ? pino(options, logTo) : pino(options)
+  return pino(options, logTo)
 }

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import type { RequestListener, Server } from 'node:http'
 import { CommanderError } from 'commander'
-import type { Container } from 'inversify'
 import type { Logger } from 'pino'
 import { makeProgram } from './adapters/cli/program.js'
 import { startUpNotice } from './adapters/cli/start-up-notice.js'
@@ -11,6 +10,7 @@ import { openApiText } from './adapters/http/openapi.js'
 import { drain, listen, makeServer } from './adapters/http/server.js'
 import type { Config } from './config.js'
 import { ConfigError, readProcessConfig } from './config.js'
+import type { Container } from './container.js'
 import { makeContainer, TOKENS } from './container.js'
 import { PLAN_NAMES } from './core/plan.js'
 import type { IssueApiKey, IssuedApiKey } from './core/use-cases/issue-api-key.js'
@@ -28,8 +28,8 @@ async function serve(): Promise<void> {
   const admin = makeServer(container.get<RequestListener>(TOKENS.admin), log)
   container.get<Metrics>(TOKENS.metrics).collectProcessMetrics()
 
-  const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_PORT')
-  const apiUrl = await listenOrExplain(api, config.host, config.port, 'PORT')
+  const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_')
+  const apiUrl = await listenOrExplain(api, config.host, config.port, '')
   stopOnSignals(container, config, [api, admin])
   const demoKeys = await issueDemoKeys(container, config)
   container.get<Health>(TOKENS.health).startAccepting()
@@ -43,12 +43,14 @@ async function issueDemoKeys(container: Container, { plans }: Config): Promise<I
   )
 }
 
-async function listenOrExplain(server: Server, host: string, port: number, setting: string): Promise<string> {
+async function listenOrExplain(server: Server, host: string, port: number, prefix: string): Promise<string> {
   try {
     return await listen(server, host, port)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new Refusal(`Cannot listen on ${host}:${port} (${code}); choose another with ${setting}, or 0 for any free one`)
+    throw new Refusal(
+      `Cannot listen on ${host}:${port} (${code}): set ${prefix}HOST to an address of this machine and ${prefix}PORT to a free port, or to 0 for any`,
+    )
   }
 }
 
@@ -109,5 +111,9 @@ async function run(): Promise<number> {
   }
 }
 
+// Whoever read the output may be gone (`petstore openapi | head`): what is left to write is then for nobody.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
 process.exitCode = await run()
 if (process.exitCode !== EXIT.done) process.exit()

@@ -8,9 +8,9 @@ export function isInt64(value: bigint): boolean {
   return value >= INT64_MIN && value <= INT64_MAX
 }
 
-/** Reads a canonical decimal (`0`, `-7`; no sign `+`, no leading zeros). Absent when it is none or lies outside int64. */
+/** Reads a canonical decimal (`0`, `-7`; no `+`, no `-0`, no leading zeros). Absent when it is none or lies outside int64. */
 export function parseInt64(text: string): bigint | undefined {
-  if (!/^-?(0|[1-9]\d{0,18})$/.test(text)) return undefined
+  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) return undefined
   const value = BigInt(text)
   return isInt64(value) ? value : undefined
 }

@@ -1,4 +1,3 @@
-import type { ApiKey } from './api-key.js'
 import type { BanRules, Limits, QuotaRules } from './quota.js'
 
 export const PLAN_NAMES = ['free', 'pro', 'business', 'enterprise'] as const
@@ -18,8 +17,15 @@ export interface Plans {
   readonly failedAuthenticationsPerMinute: number
 }
 
+/** What a key has of a plan. */
+interface Subscription {
+  readonly keyId: string
+  readonly plan: PlanName
+  readonly limits?: Limits
+}
+
 /** A key's own limits go before its plan's. Throws when neither has any: such a key must never have been issued. */
-export function quotaRulesFor(key: Pick<ApiKey, 'keyId' | 'plan' | 'limits'>, { plans, ban }: Plans): QuotaRules {
+export function quotaRulesFor(key: Subscription, { plans, ban }: Plans): QuotaRules {
   const plan = plans[key.plan]
   const limits = key.limits ?? plan.limits
   if (!limits) throw new Error(`Key ${key.keyId} on plan ${key.plan} has no limits`)

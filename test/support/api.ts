@@ -76,7 +76,7 @@ export async function startApi({ config = {}, rebind }: TestApiOptions = {}): Pr
 /** One request on a connection of its own, with any method and any path, sent to the letter. */
 export async function send(url: string, path: string, { method = 'GET', key, headers = {}, body }: Sent = {}): Promise<Answer> {
   const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
-  const bytes = isRaw ? (body as string | Uint8Array | undefined) : JSON.stringify(body)
+  const bytes = isRaw ? body : JSON.stringify(body)
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const outgoing = request({

@@ -68,12 +68,20 @@ function isComputedImport(node: SyntaxNode): boolean {
   return argument?.expression['type'] !== 'StringLiteral'
 }
 
-/** Every mention of `process` but `process.exit` and the like: whoever holds `process` itself holds its `env` too. */
+/** Every mention of the global but `process.exit` and the like: whoever holds `process` itself holds its `env` too. */
 function mayReadEnvironment(node: SyntaxNode, parent: SyntaxNode): boolean {
-  if (node['type'] !== 'Identifier' || node['value'] !== 'process') return false
-  if (parent['type'] !== 'MemberExpression' || parent['object'] !== node) return true
-  const property = parent['property'] as SyntaxNode
-  return property['type'] !== 'Identifier' || property['value'] === 'env'
+  if (!isNamed(node, 'process')) return false
+  if (parent['type'] === 'MemberExpression') {
+    if (parent['object'] === node) return (parent['property'] as SyntaxNode)['type'] !== 'Identifier' || isNamed(parent['property'], 'env')
+    return isNamed(parent['object'], 'globalThis') || isNamed(parent['object'], 'global')
+  }
+  const namesAMember = parent['key'] === node && parent['type'] !== 'AssignmentPatternProperty'
+  return !namesAMember
+}
+
+function isNamed(node: unknown, name: string): boolean {
+  const { type, value } = node as SyntaxNode
+  return type === 'Identifier' && value === name
 }
 
 function sourceFiles(root: string): string[] {

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
@@ -10,16 +10,19 @@ type Files = Record<string, string>
 const soundTree: Files = {
   'src/core/pet.ts': 'export interface Pet { id: bigint }',
   'src/core/ports/pet-store.ts': "import type { Pet } from '../pet.js'\nexport interface PetStore { get(id: bigint): Pet }",
-  'src/core/use-cases/get-pet.ts': "import type { PetStore } from '../ports/pet-store.js'\nexport const getPet = (pets: PetStore) => pets.get(1n)",
+  'src/core/use-cases/get-pet.ts':
+    "import type { PetStore } from '../ports/pet-store.js'\nexport const getPet = (pets: PetStore) => pets.get(1n)",
   'src/adapters/memory/memory-pet-store.ts':
     "import type { PetStore } from '../../core/ports/pet-store.js'\nexport const pets: PetStore = { get: (id) => ({ id }) }",
-  'src/adapters/node/crypto-secrets.ts': "import { randomBytes } from 'node:crypto'\nexport const secret = () => randomBytes(32)",
+  'src/adapters/node/crypto-secrets.ts':
+    "import { randomBytes } from 'node:crypto'\nexport const secrets = { process: () => randomBytes(32) }\nsecrets.process()",
   'src/adapters/http/http-server.ts': "import Koa from 'koa'\nexport const app = () => new Koa()",
   'src/adapters/cli/command-line.ts': "import { port } from '../../config.js'\nexport const line = () => process.argv[port]",
   'src/config.ts': "export const port = Number(process.env['PORT'])",
   'src/container.ts':
     "import { Container } from 'inversify'\nimport { app } from './adapters/http/http-server.js'\nimport { pets } from './adapters/memory/memory-pet-store.js'\nexport const all = { app, pets, Container }",
-  'src/main.ts': "import { line } from './adapters/cli/command-line.js'\nimport { all } from './container.js'\nprocess.exitCode = line() && all ? 0 : 1",
+  'src/main.ts':
+    "import { line } from './adapters/cli/command-line.js'\nimport { all } from './container.js'\nprocess.exitCode = line() && all ? 0 : 1",
 }
 
 describe('the import rules', () => {
@@ -51,9 +54,12 @@ describe('the import rules', () => {
     'core-imports-only-core',
     'only-wiring-and-command-line-import-the-settings',
   ])
-  forbid('http the MongoDB adapter', 'src/adapters/http/pets.ts', "import type { M } from '../mongo/mongo-pet-store.js'\nexport type N = M", [
-    'adapters-import-only-core-and-their-own-folder',
-  ])
+  forbid(
+    'http the MongoDB adapter',
+    'src/adapters/http/pets.ts',
+    "import type { M } from '../mongo/mongo-pet-store.js'\nexport type N = M",
+    ['adapters-import-only-core-and-their-own-folder'],
+  )
   forbid('http the Redis adapter', 'src/adapters/http/pets.ts', "export const later = () => import('../redis/redis-quota-store.js')", [
     'adapters-import-only-core-and-their-own-folder',
   ])
@@ -65,10 +71,12 @@ describe('the import rules', () => {
   forbid('an adapter a file that no folder owns', 'src/adapters/http/pets.ts', "export { x } from '../shared.js'", [
     'adapters-import-only-core-and-their-own-folder',
   ])
-  forbid('an adapter the container', 'src/adapters/http/pets.ts', "import type { all } from '../../container.js'\nexport type A = typeof all", [
-    'adapters-import-only-core-and-their-own-folder',
-    'only-main-imports-the-container',
-  ])
+  forbid(
+    'an adapter the container',
+    'src/adapters/http/pets.ts',
+    "import type { all } from '../../container.js'\nexport type A = typeof all",
+    ['adapters-import-only-core-and-their-own-folder', 'only-main-imports-the-container'],
+  )
   forbid('an adapter the settings', 'src/adapters/http/pets.ts', "export { port } from '../../config.js'", [
     'only-wiring-and-command-line-import-the-settings',
   ])
@@ -84,9 +92,11 @@ describe('the import rules', () => {
     'inversify-stays-in-container-and-adapters',
   ])
   forbid('the MongoDB driver outside its adapter', 'src/adapters/memory/pets.ts', "export { MongoClient } from 'mongodb'", [
+    ...unresolved('mongodb'),
     'mongodb-stays-in-its-adapter',
   ])
   forbid('ioredis outside its adapter and the container', 'src/adapters/http/pets.ts', "export { Redis } from 'ioredis'", [
+    ...unresolved('ioredis'),
     'ioredis-stays-in-its-adapter-and-container',
   ])
   forbid('a development package', 'src/adapters/http/pets.ts', "export { expect } from 'chai'", ['source-imports-only-what-ships'])
@@ -108,7 +118,9 @@ describe('the import rules', () => {
     "export const home = process?.['env']",
     'export const { env } = process',
     'export const home = globalThis.process.env',
+    'export const { process } = globalThis',
     'export const settings = [process]',
+    'export const settings = { process }',
   ]) {
     forbid(`the environment outside config.ts: ${reading}`, 'src/main.ts', reading, ['only-settings-read-the-environment'])
   }
@@ -116,7 +128,18 @@ describe('the import rules', () => {
     forbid(`an import of ${name} outside config.ts`, 'src/main.ts', `export { argv } from '${name}'`, ['only-settings-import-process'])
   }
 
-  for (const place of ['src/core', 'src/core/ports', 'src/adapters/http', 'src/adapters/memory', 'src/adapters/node', 'src/container.ts']) {
+  for (const place of [
+    'src/core',
+    'src/core/ports',
+    'src/core/use-cases',
+    'src/adapters/cli',
+    'src/adapters/http',
+    'src/adapters/memory',
+    'src/adapters/node',
+    'src/config.ts',
+    'src/container.ts',
+    'src/main.ts',
+  ]) {
     it(`refuse to speak of ${place} when it holds nothing`, async () => {
       rmSync(join(root, place), { recursive: true })
       expect(rulesIn(await architectureViolations(root))).to.include('rules-speak-of-something')
@@ -131,8 +154,7 @@ describe('the import rules', () => {
   function forbid(what: string, file: string, text: string, rules: string[]): void {
     it(`forbid ${what}`, async () => {
       write({ ...neighbours, [file]: text })
-      const violations = await architectureViolations(root)
-      expect(rulesIn(violations)).to.include.members(rules)
+      expect(rulesIn(await architectureViolations(root))).to.deep.equal(rules)
     })
   }
 
@@ -150,6 +172,11 @@ const neighbours: Files = {
   'src/adapters/redis/redis-quota-store.ts': 'export type R = 1',
   'src/adapters/shared.ts': 'export const x = 1',
   'test/planted.ts': 'export const aPet = 1',
+}
+
+/** Until a later adapter brings the package, its import does not resolve either. */
+function unresolved(name: string): string[] {
+  return existsSync(join('node_modules', name)) ? [] : ['imports-resolve']
 }
 
 function rulesIn(violations: Violation[]): string[] {

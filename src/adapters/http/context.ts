@@ -2,7 +2,19 @@ import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 import type { ApiKey } from '../../core/api-key.js'
 import type { Verdict } from '../../core/quota.js'
 import type { ErrorCode } from './error-catalogue.js'
-import type { FoundRoute } from './routes.js'
+
+/** What is known of a request from its path and method alone. */
+export interface FoundRoute {
+  /** The path as documented: `/v1/pets/{petId}`. */
+  readonly template: string
+  /** The methods that the path knows, as the Allow header lists them. */
+  readonly allow: string
+  readonly methodAllowed: boolean
+  /** Present when the operation is to be removed. */
+  readonly deprecatedOperation?: string
+  /** Sent with every answer of the path. */
+  readonly headers: Readonly<Record<string, string>>
+}
 
 /** What the pipeline learns of a request, step by step. */
 export interface RequestState {

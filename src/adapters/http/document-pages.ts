@@ -9,6 +9,7 @@ import type { ServicePage } from './routes.js'
 /** Scalar would fetch fonts, send telemetry and offer its hosted services: all of that is off, and the policy forbids it besides. */
 const SCALAR_SETTINGS = {
   url: '/openapi.json',
+  defaultOpenAllTags: true,
   withDefaultFonts: false,
   telemetry: false,
   agent: { disabled: true },
@@ -37,7 +38,7 @@ const START = `Scalar.createApiReference('#reference', ${JSON.stringify(SCALAR_S
 
 /** The OpenAPI document in two formats, and a page that shows it with nothing fetched from elsewhere. Each is made at its first request. */
 export function documentPages(facts: OpenApiFacts): ServicePage[] {
-  const scalar = () => readFileSync(createRequire(import.meta.url).resolve('@scalar/api-reference/dist/browser/standalone.js'), 'utf8')
+  const scalar = () => readFileSync(createRequire(import.meta.url).resolve('@scalar/api-reference/browser/standalone.js'), 'utf8')
   return [
     page('/openapi.json', 'application/json', () => openApiText(facts, 'json')),
     page('/openapi.yaml', 'application/yaml', () => openApiText(facts, 'yaml')),

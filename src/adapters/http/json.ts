@@ -16,13 +16,20 @@ export function parseLosslessJson(text: string, maxDepth: number): unknown {
 
 function wholeOrNumber(literal: string): bigint | number {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal) ?? []
-  const digits = (whole + fraction).replace(/0+$/, '')
+  const digits = withoutTrailingZeros(whole + fraction)
   const significant = digits.replace(/^0+/, '')
   if (significant === '') return 0n
   // How many digits stand before the point once the exponent has moved it.
   const before = whole.length + Number(exponent) - (digits.length - significant.length)
   if (significant.length > before || before > INT64_DIGITS) return Number(literal)
   return BigInt(sign + significant.padEnd(before, '0'))
+}
+
+/** By hand: on long runs of zeros a pattern would try each of them as the first. */
+function withoutTrailingZeros(digits: string): string {
+  let end = digits.length
+  while (digits[end - 1] === '0') end -= 1
+  return digits.slice(0, end)
 }
 
 /** Counts brackets outside of strings; whether the text is JSON at all is the parser's to say. */

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import Router from '@koa/router'
-import type { Middleware } from './context.js'
+import type { FoundRoute, Middleware } from './context.js'
 import { requireJsonAccepted } from './middleware/require-sound-request.js'
 import type { Operation } from './operation.js'
 import { API_PREFIX } from './operation.js'
@@ -9,18 +9,6 @@ import { API_PREFIX } from './operation.js'
 export interface ServicePage {
   readonly path: string
   readonly handle: Middleware
-}
-
-export interface FoundRoute {
-  /** The path as documented: `/v1/pets/{petId}`. */
-  readonly template: string
-  /** The methods that the path knows, as the Allow header lists them. */
-  readonly allow: string
-  readonly methodAllowed: boolean
-  /** Absent for service pages, and where the path knows no such method. */
-  readonly operation?: Operation
-  /** Sent with every answer of the path. */
-  readonly headers: Readonly<Record<string, string>>
 }
 
 export interface Routes {
@@ -52,7 +40,7 @@ export function makeRoutes(operations: readonly Operation[], pages: readonly Ser
         template: String(layer.path).replaceAll(/:(\w+)/g, '{$1}'),
         allow: [...new Set([...matched.path.flatMap(({ methods }) => methods), 'OPTIONS'])].toSorted().join(', '),
         methodAllowed: matched.route,
-        ...(operation ? { operation } : {}),
+        ...(operation?.document.deprecated ? { deprecatedOperation: operation.operationId } : {}),
         headers: Object.assign({}, ...ofPath.map((each) => headersOf(each, publicUrl))) as Record<string, string>,
       }
     },

@@ -8,12 +8,20 @@ import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE, errorBody } from './error-catalogue.js'
 import { SERVER_OPTIONS } from './hardening.js'
 
+const openSockets = new WeakMap<Server, ReadonlySet<Socket>>()
+
 /** A server that gives everything it can to `listener`, and answers by itself, in the same form, what Node refuses before that. */
 export function makeServer(listener: RequestListener, log: Logger): Server {
   const server = createServer(SERVER_OPTIONS, listener)
   // `100 Continue` is said by whoever reads the body, once nothing else speaks against it; other expectations are refused like any fault.
   server.on('checkContinue', listener)
   server.on('checkExpectation', listener)
+  const sockets = new Set<Socket>()
+  openSockets.set(server, sockets)
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
   server.on('connect', (request, socket) => answerConnect(listener, request, socket))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerUnreadable(error, socket, log))
   return server
@@ -35,11 +43,17 @@ export async function listen(server: Server, host: string, port: number): Promis
 /** Lets requests in progress end, for `timeoutMs` at most; then cuts them. */
 export async function drain(server: Server, timeoutMs: number): Promise<void> {
   // A connection whose request is in progress stays open after its answer, so idle ones are closed again and again.
-  const closeIdle = setInterval(() => server.closeIdleConnections(), 50)
+  const closeIdle = setInterval(() => closeIdleConnections(server), 50)
   const cut = setTimeout(() => server.closeAllConnections(), timeoutMs)
   await new Promise((resolve) => server.close(resolve))
   clearInterval(closeIdle)
   clearTimeout(cut)
+}
+
+/** For Node a connection on which nothing was ever sent, as browsers open them beforehand, is not idle. */
+function closeIdleConnections(server: Server): void {
+  server.closeIdleConnections()
+  for (const socket of openSockets.get(server) ?? []) if (socket.bytesRead === 0) socket.destroy()
 }
 
 /** Node has no answer of its own for CONNECT: it gets the one of any method that an address does not know. */
@@ -47,7 +61,8 @@ function answerConnect(listener: RequestListener, request: IncomingMessage, sock
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket as Socket)
-  response.on('finish', () => socket.end())
+  // Nothing is ever tunnelled: a client that keeps its side open is not waited for.
+  response.on('finish', () => socket.end(() => socket.destroy()))
   socket.on('error', () => socket.destroy())
   listener(request, response)
 }

@@ -9,28 +9,37 @@ const REMEMBERED_MS = 8_000
 const REMEMBERED_KEYS = 10_000
 
 /** Absence is remembered too, so that one wrong key sent again and again is one query. */
-interface Found {
+interface Answer {
   readonly key: ApiKey | undefined
 }
 
 export class CachedApiKeyLookup implements ApiKeyLookup {
-  readonly #found: LRUCache<string, Found>
+  readonly #answers: LRUCache<string, Answer>
+  readonly #everFound = new LRUCache<string, true>({ max: REMEMBERED_KEYS })
 
   constructor(apiKeyStore: ApiKeyStore, clock: Clock) {
-    this.#found = new LRUCache({
+    this.#answers = new LRUCache({
       max: REMEMBERED_KEYS,
       ttl: REMEMBERED_MS,
       ttlResolution: 0,
       perf: { now: () => clock.nowMs() },
       fetchMethod: async (secretHash) => ({ key: await apiKeyStore.findBySecretHash(secretHash) }),
+      // A look-up that is pushed out of the memory while it is under way is answered all the same.
+      ignoreFetchAbort: true,
     })
   }
 
   recall(secretHash: string): ApiKey | undefined {
-    return this.#found.get(secretHash)?.key
+    return this.#answers.get(secretHash)?.key
+  }
+
+  hasFound(secretHash: string): boolean {
+    return this.#everFound.has(secretHash)
   }
 
   async find(secretHash: string): Promise<ApiKey | undefined> {
-    return (await this.#found.forceFetch(secretHash)).key
+    const { key } = await this.#answers.forceFetch(secretHash)
+    if (key) this.#everFound.set(secretHash, true)
+    return key
   }
 }

@@ -1,9 +1,16 @@
+interface Entry<Value> {
+  readonly value: Value
+  readonly endMs: number
+}
+
 /**
- * A map whose entries each have an end. It does not grow without bound: every `set` looks at the two entries that it has
- * not looked at for longest and drops those that have ended, so that dead entries leave faster than new ones come.
+ * A map whose entries each have an end. It does not grow without bound: every `set` looks at the next two entries on an
+ * endless walk through the map and drops those that have ended, so that dead entries leave faster than new ones come.
  */
 export class ExpiringMap<Value> {
-  readonly #entries = new Map<string, { readonly value: Value; readonly endMs: number }>()
+  readonly #entries = new Map<string, Entry<Value>>()
+  /** An iterator of a Map goes on through what is added behind it, so one walk meets every entry. */
+  #walk = this.#entries.entries()
 
   get size(): number {
     return this.#entries.size
@@ -15,22 +22,18 @@ export class ExpiringMap<Value> {
   }
 
   set(key: string, value: Value, endMs: number, nowMs: number): void {
-    this.#entries.delete(key)
-    this.#sweep(nowMs)
     this.#entries.set(key, { value, endMs })
+    this.#lookAtNext(nowMs)
+    this.#lookAtNext(nowMs)
   }
 
-  #sweep(nowMs: number): void {
-    for (const [key, entry] of [...take(this.#entries, 2)]) {
-      this.#entries.delete(key)
-      if (nowMs < entry.endMs) this.#entries.set(key, entry)
+  #lookAtNext(nowMs: number): void {
+    const step = this.#walk.next()
+    if (step.done) {
+      this.#walk = this.#entries.entries()
+      return
     }
-  }
-}
-
-function* take<Item>(items: Iterable<Item>, count: number): Generator<Item> {
-  for (const item of items) {
-    if (count-- <= 0) return
-    yield item
+    const [key, { endMs }] = step.value
+    if (nowMs >= endMs) this.#entries.delete(key)
   }
 }

@@ -28,18 +28,48 @@ export function makeAuthenticate(ports: {
   clock: Clock
 }): Authenticate {
   const { secrets, apiKeys, failedAuthentications, clock } = ports
+  const underWay = new Map<string, Set<Promise<Authentication>>>()
 
   return async ({ secret, address }) => {
     const secretHash = secret === undefined ? undefined : secrets.hash(secret)
     if (secretHash === undefined) return fail(address)
 
-    // A key that this replica knows works on behind an address that somebody else has used up.
-    const known = apiKeys.recall(secretHash)
-    if (known && isUsable(known, clock.nowMs())) return { kind: 'verified', key: known }
+    return recalled(secretHash) ?? lookUpInTurn(secretHash, address)
+  }
 
-    const quota = await failedAuthentications.peek(address)
-    if (quota.remaining === 0) return { kind: 'locked-out', quota }
+  /**
+   * Of an address no more keys are looked up at a time than it may still fail: guessing many at once gains nothing.
+   * The others wait, and an outage that ends a look-up ends their waiting. A key that this replica has found before
+   * works on behind an address that somebody else has used up.
+   */
+  async function lookUpInTurn(secretHash: string, address: string): Promise<Authentication> {
+    while (!apiKeys.hasFound(secretHash)) {
+      const quota = await failedAuthentications.peek(address)
+      if (quota.remaining === 0) return { kind: 'locked-out', quota }
+      const others = underWay.get(address)
+      if (!others || others.size < quota.remaining) break
+      await Promise.race(others)
+    }
+    return recalled(secretHash) ?? keepTurn(address, lookUp(secretHash, address))
+  }
 
+  async function keepTurn(address: string, lookingUp: Promise<Authentication>): Promise<Authentication> {
+    const ofAddress = underWay.get(address) ?? new Set()
+    underWay.set(address, ofAddress.add(lookingUp))
+    try {
+      return await lookingUp
+    } finally {
+      ofAddress.delete(lookingUp)
+      if (ofAddress.size === 0) underWay.delete(address)
+    }
+  }
+
+  function recalled(secretHash: string): Authentication | undefined {
+    const key = apiKeys.recall(secretHash)
+    return key && isUsable(key, clock.nowMs()) ? { kind: 'verified', key } : undefined
+  }
+
+  async function lookUp(secretHash: string, address: string): Promise<Authentication> {
     const key = await apiKeys.find(secretHash)
     return key && isUsable(key, clock.nowMs()) ? { kind: 'verified', key } : fail(address)
   }

@@ -17,7 +17,7 @@ export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempoten
   return async (newPet, scope) => {
     const freshId = await ports.petIds.next()
     const id = scope ? await claimedId(ports.idempotency, scope, newPet, freshId) : freshId
-    const pet = { id, ...newPet }
+    const pet = { id, name: newPet.name, categoryId: newPet.categoryId, status: newPet.status }
     const outcome = await ports.pets.insert(pet)
     if (outcome === 'taken' && !scope) throw new Error(`The fresh pet id ${id} was taken: ids have been given out twice`)
     return { pet, replayed: outcome === 'taken' }

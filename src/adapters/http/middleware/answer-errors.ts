@@ -3,18 +3,23 @@ import type { Middleware } from '../context.js'
 import { answerJson } from '../context.js'
 import { errorBody } from '../error-catalogue.js'
 import { toHttpError } from '../http-error.js'
+import type { ShowAddressQuota } from './authenticate.js'
 
 /** The one edge at which thrown errors become answers. Headers set before the error stay: Koa's own error path would drop them. */
-export function answerErrors({ log }: { log: Logger }): Middleware {
+export function answerErrors({ log, showAddressQuota }: { log: Logger; showAddressQuota: ShowAddressQuota }): Middleware {
   return async function answerError(ctx, next) {
     try {
       await next()
     } catch (thrown) {
       const error = toHttpError(thrown)
-      if (error.status >= 500) log.error({ requestId: ctx.state.requestId, err: error.cause ?? error }, error.code)
+      if (error.status >= 500 && error.cause) log.error({ requestId: ctx.state.requestId, err: error.cause }, error.code)
       ctx.state.errorCode = error.code
       ctx.set(error.headers)
       answerJson(ctx, error.status, JSON.stringify(errorBody(error.code, error.message)))
+      // No error is without quota headers, also where it came before there was a quota to report.
+      if (!ctx.response.get('X-RateLimit-Limit')) {
+        await showAddressQuota(ctx).catch((err: unknown) => log.error({ requestId: ctx.state.requestId, err }, 'quota headers missing'))
+      }
     }
   }
 }

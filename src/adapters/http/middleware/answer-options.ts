@@ -8,8 +8,8 @@ export function answerOptions({ showAddressQuota }: { showAddressQuota: ShowAddr
   return async function answerAllowedMethods(ctx, next) {
     const { found } = ctx.state
     if (ctx.method !== 'OPTIONS') return next()
-    if (isApiPath(ctx.path)) await showAddressQuota(ctx)
     if (!found) throw new HttpError('not_found')
+    if (isApiPath(ctx.path)) await showAddressQuota(ctx)
     ctx.status = 204
     ctx.set('Allow', found.allow)
   }

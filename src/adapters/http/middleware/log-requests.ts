@@ -1,6 +1,9 @@
 import type { Logger } from 'pino'
 import type { Middleware } from '../context.js'
+import type { ErrorCode } from '../error-catalogue.js'
 import type { Metrics } from '../metrics.js'
+
+const AUTHENTICATION_FAILURES = new Set<ErrorCode>(['missing_api_key', 'invalid_api_key', 'too_many_failed_authentications'])
 
 /** One log line and one measurement per request. Never a secret, never a body, and of the path only its template. */
 export function logRequests({ log, metrics }: { log: Logger; metrics: Metrics }): Middleware {
@@ -13,8 +16,8 @@ export function logRequests({ log, metrics }: { log: Logger; metrics: Metrics })
     log.info({ requestId, keyId: key?.keyId, ...request, code: errorCode, ms: Math.round(elapsedMs * 10) / 10 }, 'request')
 
     metrics.countRequest(request, elapsedMs)
-    if (errorCode && !key) metrics.countUnauthenticated(errorCode)
+    if (errorCode && AUTHENTICATION_FAILURES.has(errorCode)) metrics.countUnauthenticated(errorCode)
     if (key && verdict) metrics.countVerdict(key.plan, verdict)
-    if (found?.operation?.document.deprecated) metrics.countDeprecatedRequest(found.operation.operationId)
+    if (found?.deprecatedOperation) metrics.countDeprecatedRequest(found.deprecatedOperation)
   }
 }

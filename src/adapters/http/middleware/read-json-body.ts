@@ -3,6 +3,7 @@ import { BODY_LIMIT_BYTES, BODY_TIMEOUT_MS, JSON_DEPTH_LIMIT } from '../hardenin
 import type { Middleware, RequestContext } from '../context.js'
 import { HttpError } from '../http-error.js'
 import { parseLosslessJson } from '../json.js'
+import { shortened } from '../validation.js'
 
 /** The parser hands over each byte as one character, so that malformed UTF-8 is seen instead of mended. */
 const RAW_TEXT = {
@@ -19,8 +20,9 @@ export function readJsonBody(): Middleware {
   return async function readJson(ctx, next) {
     requireBody(ctx)
     requireJsonType(ctx)
-    // A client that waits for it is told to go on only now, when nothing else can refuse it.
-    if (ctx.headers.expect) ctx.res.writeContinue()
+    if (Number(ctx.headers['content-length'] ?? 0) > BODY_LIMIT_BYTES) throw tooLarge()
+    // A client that waits for it is told to go on only now, when nothing but the body can be refused. HTTP/1.0 has no such answer.
+    if (ctx.headers.expect && ctx.req.httpVersion !== '1.0') ctx.res.writeContinue()
     await withinBodyTimeout(readRawText(ctx, async () => {}) as Promise<void>)
     const text = ctx.request.rawBody as string
     ctx.request.body = parseBytes(Buffer.from(text, 'latin1')) as object
@@ -43,9 +45,14 @@ function requireJsonType(ctx: RequestContext): void {
 }
 
 function refuseUnreadable(error: Error & { status?: number }): never {
-  if (error.status === 413) throw new HttpError('payload_too_large', { headers: { Connection: 'close' } })
+  if (error.status === 413) throw tooLarge()
   if (error.status === 400) throw new HttpError('bad_request', { message: 'The body ended before its announced length.', cause: error })
   throw error
+}
+
+/** What is still to come of the body is not worth reading. */
+function tooLarge(): HttpError {
+  return new HttpError('payload_too_large', { headers: { Connection: 'close' } })
 }
 
 /** Throws `request_timeout` when the body has not arrived in time. */
@@ -62,6 +69,9 @@ function parseBytes(bytes: Buffer): unknown {
   try {
     return parseLosslessJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes), JSON_DEPTH_LIMIT)
   } catch (error) {
-    throw new HttpError('invalid_json', { message: `The body is not valid JSON in UTF-8: ${(error as Error).message}`, cause: error })
+    throw new HttpError('invalid_json', {
+      message: `The body is not valid JSON in UTF-8: ${shortened((error as Error).message, 200)}`,
+      cause: error,
+    })
   }
 }

@@ -1,11 +1,12 @@
 import type { Middleware } from '../context.js'
 import { HttpError } from '../http-error.js'
 
-/** What Node would refuse by itself, without a body: an HTTP/1.1 request without Host, and an expectation that nobody can meet. */
+/** What Node would refuse by itself, without a body: an HTTP/1.1 request without one Host, and an expectation that nobody can meet. */
 export function requireSoundRequest(): Middleware {
   return async function requireHostAndKnownExpectation(ctx, next) {
-    if (ctx.req.httpVersion === '1.1' && ctx.req.headers.host === undefined) {
-      throw new HttpError('bad_request', { message: 'The Host header is required.' })
+    const hosts = ctx.req.headersDistinct['host']?.length ?? 0
+    if (hosts > 1 || (hosts === 0 && ctx.req.httpVersion === '1.1')) {
+      throw new HttpError('bad_request', { message: 'One Host header is required.' })
     }
     const expectation = ctx.get('Expect')
     if (expectation && expectation.toLowerCase() !== '100-continue') throw new HttpError('expectation_failed')
@@ -15,6 +16,8 @@ export function requireSoundRequest(): Middleware {
 
 export function requireJsonAccepted(): Middleware {
   return async function requireAcceptableJson(ctx, next) {
+    // JSON has no charset parameter (RFC 8259, 11), so that one is asked for makes no difference.
+    ctx.req.headers.accept &&= ctx.req.headers.accept.replaceAll(/;\s*charset=[^;,]*/gi, '')
     if (!ctx.accepts('application/json')) throw new HttpError('not_acceptable')
     await next()
   }

@@ -7,7 +7,7 @@ import type { Operation, OperationSpec } from '../operation.js'
 import { API_PREFIX } from '../operation.js'
 import { idempotencyKeyHeader, newPet, pet } from '../pet-schemas.js'
 import { makeSerialiser } from '../serialise.js'
-import { valid } from '../validation.js'
+import { refuseParameters, valid } from '../validation.js'
 
 const headers = z.object({ 'Idempotency-Key': idempotencyKeyHeader.exactOptional() })
 
@@ -41,7 +41,7 @@ export function makeCreatePetOperation({ createPet, publicUrl }: { createPet: Cr
 
   return {
     ...createPetSpec,
-    before: [readJsonBody()],
+    before: [refuseParameters(), readJsonBody()],
     async handle(ctx) {
       const asked = valid(newPet, ctx.request.body, 'validation_failed')
       const { pet: created, replayed } = await createPet(asked, idempotencyScope(ctx))

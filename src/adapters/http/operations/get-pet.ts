@@ -1,4 +1,3 @@
-import { PetNotFound } from '../../../core/errors.js'
 import { parseInt64 } from '../../../core/int64.js'
 import type { GetPet } from '../../../core/use-cases/get-pet.js'
 import { GET_PET_REMOVED_AT_MS } from '../../../core/use-cases/get-pet.js'
@@ -9,6 +8,7 @@ import { API_PREFIX } from '../operation.js'
 import { pet } from '../pet-schemas.js'
 import { ASSIGNED_ID } from '../schema-parts.js'
 import { makeSerialiser } from '../serialise.js'
+import { refuseParameters } from '../validation.js'
 
 /** The day of the first release, which announced the removal. */
 const DEPRECATED_AT_MS = Date.UTC(2026, 10, 20)
@@ -25,7 +25,7 @@ export const getPetSpec = {
     Sunset: new Date(GET_PET_REMOVED_AT_MS).toUTCString(),
     Link: `<${publicUrl}${API_PREFIX}/pets>; rel="successor-version"`,
   }),
-  errors: ['pet_not_found', 'operation_removed'],
+  errors: ['invalid_parameter', 'pet_not_found', 'operation_removed'],
   document: {
     tags: ['pets'],
     summary: 'Get an animal',
@@ -42,12 +42,11 @@ export function makeGetPetOperation({ getPet }: { getPet: GetPet }): Operation {
 
   return {
     ...getPetSpec,
+    before: [refuseParameters()],
     async handle(ctx) {
       const { petId } = ctx['params'] as { petId: string }
-      const id = parseInt64(petId)
       // The specification gives this operation no 400: what is no int64 is the id of no pet.
-      if (id === undefined) throw new PetNotFound()
-      answerJson(ctx, 200, serialise(await getPet(id)))
+      answerJson(ctx, 200, serialise(await getPet(parseInt64(petId))))
     },
   }
 }

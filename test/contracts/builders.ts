@@ -1,0 +1,69 @@
+import type { ApiKey } from '../../src/core/api-key.js'
+import type { Order } from '../../src/core/order.js'
+import type { Pet } from '../../src/core/pet.js'
+import type { Plans } from '../../src/core/plan.js'
+import type { BanRules, Limits, QuotaRules } from '../../src/core/quota.js'
+
+export function aPet(overrides: Partial<Pet> = {}): Pet {
+  return { id: 1n, name: 'Rex', categoryId: 7n, status: 'available', ...overrides }
+}
+
+export function anOrder(overrides: Partial<Order> = {}): Order {
+  return { id: 1n, petId: 4n, quantity: 1, status: 'placed', complete: false, ...overrides }
+}
+
+/** Its hash and key id follow from `name`, so that keys of different names have nothing in common. */
+export function anApiKey(name = 'one', overrides: Partial<ApiKey> = {}): ApiKey {
+  return {
+    keyId: `key_${name}`,
+    secretHash: aSecretHash(name),
+    hint: 'pst_live_…xY9z',
+    owner: 'Acme',
+    plan: 'free',
+    createdAtMs: Date.UTC(2026, 10, 1, 8, 30, 15, 123),
+    ...overrides,
+  }
+}
+
+/** 64 hexadecimal digits that differ where names differ. */
+export function aSecretHash(name: string): string {
+  return Buffer.from(name).toString('hex').padStart(64, '0')
+}
+
+export function someBanRules(overrides: Partial<BanRules> = {}): BanRules {
+  return { graceMs: 1000, minStrikes: 60, firstMs: 60_000, longestMs: 86_400_000, forgetAfterMs: 86_400_000, ...overrides }
+}
+
+export function someQuotaRules({
+  limits,
+  ...overrides
+}: Partial<Omit<QuotaRules, 'limits'>> & { limits?: Partial<Limits> } = {}): QuotaRules {
+  return { limits: { minute: 60, day: 1000, ...limits }, ban: someBanRules(), mode: 'enforce', ...overrides }
+}
+
+/** The plans of config/plans.json, unless overridden. */
+export function somePlans(overrides: Partial<Plans['plans']> = {}): Plans {
+  return {
+    plans: {
+      free: { limits: { minute: 60, day: 1000 }, mode: 'enforce' },
+      pro: { limits: { minute: 300, day: 10_000 }, mode: 'enforce' },
+      business: { limits: { minute: 1000, day: 100_000 }, mode: 'enforce' },
+      enterprise: { mode: 'enforce' },
+      ...overrides,
+    },
+    ban: someBanRules(),
+    failedAuthenticationsPerMinute: 30,
+  }
+}
+
+/** The same shuffle each time. */
+export function shuffled<Item>(items: readonly Item[], seed = 20_261_123): Item[] {
+  const result = [...items]
+  let state = seed
+  for (let last = result.length - 1; last > 0; last--) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    const other = state % (last + 1)
+    ;[result[last], result[other]] = [result[other] as Item, result[last] as Item]
+  }
+  return result
+}

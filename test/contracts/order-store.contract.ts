@@ -1,0 +1,67 @@
+import { expect } from 'chai'
+import { StoreUnavailable } from '../../src/core/errors.js'
+import { MAX_ASSIGNED_ID } from '../../src/core/int64.js'
+import type { Order } from '../../src/core/order.js'
+import { ORDER_STATUSES } from '../../src/core/order.js'
+import type { OrderStore } from '../../src/core/ports/order-store.js'
+import { anOrder } from './builders.js'
+import { itListsByKeyset } from './keyset-list.js'
+import type { Opened, Outage } from './opened.js'
+import { rejection } from './rejection.js'
+
+/** `open` stores the orders in the order given: the port itself only reads. */
+export function describeOrderStore(name: string, open: (orders: readonly Order[]) => Promise<Opened<OrderStore>>, outage?: Outage): void {
+  describe(`the order store ${name}`, () => {
+    let opened: Opened<OrderStore> | undefined
+
+    afterEach(async () => {
+      await opened?.close()
+      opened = undefined
+    })
+
+    async function ordersOf(orders: readonly Order[]): Promise<OrderStore> {
+      opened = await open(orders)
+      return opened.port
+    }
+
+    it('lists every field of an order, the ship date to the millisecond, and none that is not there', async () => {
+      const orders = [
+        anOrder({ id: 1n, petId: MAX_ASSIGNED_ID, quantity: 2_147_483_647 }),
+        anOrder({ id: 2n, status: 'approved', complete: false, shipDate: new Date('2026-11-23T08:00:00.001Z') }),
+        anOrder({ id: 3n, status: 'delivered', complete: true, shipDate: new Date('1999-12-31T23:59:59.999Z') }),
+        anOrder({ id: MAX_ASSIGNED_ID, quantity: 1 }),
+      ]
+      const store = await ordersOf(orders)
+      expect(await store.list({ limit: 100 })).to.deep.equal(orders)
+    })
+
+    it('shows another replica the same orders', async () => {
+      await ordersOf([anOrder()])
+      const another = await opened?.reopen()
+      expect(await another?.list({ limit: 100 })).to.deep.equal([anOrder()])
+    })
+
+    itListsByKeyset(
+      ORDER_STATUSES,
+      (id, status) => anOrder({ id, status, petId: id, quantity: 3 }),
+      async (rows) => {
+        const store = await ordersOf(rows)
+        return (request) => store.list(request)
+      },
+    )
+
+    if (outage) {
+      describe('while it is away', () => {
+        afterEach(() => outage.end())
+
+        it('throws StoreUnavailable, no list seems empty, and all orders are there when it is back', async () => {
+          const store = await ordersOf([anOrder()])
+          await outage.begin()
+          expect(await rejection(store.list({ limit: 5 }))).to.be.instanceOf(StoreUnavailable)
+          await outage.end()
+          expect(await store.list({ limit: 5 })).to.deep.equal([anOrder()])
+        })
+      })
+    }
+  })
+}

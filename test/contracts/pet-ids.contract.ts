@@ -1,0 +1,104 @@
+import { expect } from 'chai'
+import { StoreUnavailable } from '../../src/core/errors.js'
+import { MAX_ASSIGNED_ID } from '../../src/core/int64.js'
+import type { PetIds } from '../../src/core/ports/pet-ids.js'
+import type { Opened, Outage } from './opened.js'
+import { rejection } from './rejection.js'
+
+/** `open` makes ids begin behind `last`, which is 0 or more. Where ids come in blocks, choose blocks below 100. */
+export function describePetIds(name: string, open: (last: bigint) => Promise<Opened<PetIds>>, outage?: Outage): void {
+  describe(`the pet ids ${name}`, () => {
+    let opened: Opened<PetIds> | undefined
+
+    afterEach(async () => {
+      await opened?.close()
+      opened = undefined
+    })
+
+    async function openBehind(last: bigint): Promise<Opened<PetIds>> {
+      opened = await open(last)
+      return opened
+    }
+
+    it('begin at 1 or more and are bigints', async () => {
+      const { port: petIds } = await openBehind(0n)
+      for (let count = 0; count < 300; count++) {
+        const id = await petIds.next()
+        expect(id).to.be.a('bigint')
+        expect(id >= 1n && id <= MAX_ASSIGNED_ID).to.equal(true)
+      }
+    })
+
+    it('lie behind all that were given out before', async () => {
+      const { port: petIds } = await openBehind(2n ** 32n)
+      for (let count = 0; count < 300; count++) expect((await petIds.next()) > 2n ** 32n).to.equal(true)
+    })
+
+    it('are never given out twice to 1,000 callers at the same time on two replicas', async () => {
+      const { port, reopen } = await openBehind(0n)
+      const replicas = [port, await reopen()] as const
+      const ids = await Promise.all(Array.from({ length: 1000 }, (_, index) => (replicas[index % 2] as PetIds).next()))
+      expect(new Set(ids).size).to.equal(1000)
+    })
+
+    it('are never given out twice to eight replicas that start at the same time', async () => {
+      const { reopen } = await openBehind(0n)
+      const ids = await Promise.all(
+        Array.from({ length: 8 }, async () => {
+          const petIds = await reopen()
+          return Promise.all(Array.from({ length: 20 }, () => petIds.next()))
+        }),
+      )
+      expect(new Set(ids.flat()).size).to.equal(160)
+    })
+
+    it('are never given out twice across restarts, however few were used of each run', async () => {
+      const { port, reopen } = await openBehind(0n)
+      const ids = [await port.next()]
+      for (const used of [1, 2, 0, 3, 70, 1]) {
+        const petIds = await reopen()
+        for (let count = 0; count < used; count++) ids.push(await petIds.next())
+      }
+      expect(new Set(ids).size).to.equal(ids.length)
+    })
+
+    it('end at 2^53 − 1: then each call is refused, and not as an outage', async () => {
+      const { port: petIds } = await openBehind(MAX_ASSIGNED_ID - 5n)
+      const answers = await Promise.allSettled(Array.from({ length: 20 }, () => petIds.next()))
+      const ids = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+      expect(ids.length).to.be.at.most(5)
+      expect(new Set(ids).size).to.equal(ids.length)
+      for (const id of ids) expect(id > MAX_ASSIGNED_ID - 5n && id <= MAX_ASSIGNED_ID).to.equal(true)
+      for (let count = 0; count < 3; count++) {
+        expect(await rejection(petIds.next()))
+          .to.be.instanceOf(Error)
+          .and.not.instanceOf(StoreUnavailable)
+      }
+    })
+
+    if (outage) {
+      describe('while the store is away', () => {
+        afterEach(() => outage.end())
+
+        it('go on only as far as they were fetched before, then throw StoreUnavailable, and are fresh when it is back', async () => {
+          const { port: petIds } = await openBehind(0n)
+          const ids = [await petIds.next()]
+          await outage.begin()
+          let refusal: unknown
+          for (let count = 0; count < 300 && refusal === undefined; count++) {
+            await petIds.next().then(
+              (id) => ids.push(id),
+              (reason: unknown) => {
+                refusal = reason
+              },
+            )
+          }
+          expect(refusal).to.be.instanceOf(StoreUnavailable)
+          await outage.end()
+          ids.push(await petIds.next())
+          expect(new Set(ids).size).to.equal(ids.length)
+        })
+      })
+    }
+  })
+}

@@ -1,0 +1,166 @@
+import { expect } from 'chai'
+import { StoreUnavailable } from '../../src/core/errors.js'
+import { INT64_MAX, INT64_MIN, MAX_ASSIGNED_ID } from '../../src/core/int64.js'
+import { PET_STATUSES } from '../../src/core/pet.js'
+import type { PetStore } from '../../src/core/ports/pet-store.js'
+import { aPet, shuffled } from './builders.js'
+import { itListsByKeyset } from './keyset-list.js'
+import type { Opened, Outage } from './opened.js'
+import { rejection } from './rejection.js'
+
+export function describePetStore(name: string, open: () => Promise<Opened<PetStore>>, outage?: Outage): void {
+  describe(`the pet store ${name}`, () => {
+    let opened: Opened<PetStore>
+    let pets: PetStore
+
+    beforeEach(async () => {
+      opened = await open()
+      pets = opened.port
+    })
+
+    afterEach(() => opened.close())
+
+    it('finds a pet as it was inserted, in every status', async () => {
+      for (const [index, status] of PET_STATUSES.entries()) {
+        const pet = aPet({ id: BigInt(index + 1), name: `Pet ${index}`, status })
+        expect(await pets.insert(pet)).to.equal('inserted')
+        expect(await pets.find(pet.id)).to.deep.equal(pet)
+      }
+    })
+
+    it('keeps all 64 bits of a category, when it finds and when it lists', async () => {
+      const categories = [INT64_MAX, INT64_MIN, 9_007_199_254_740_993n, -9_007_199_254_740_993n, 0n, -1n, 2n ** 32n, 1n]
+      const stored = categories.map((categoryId, index) => aPet({ id: BigInt(index + 1), categoryId }))
+      for (const pet of stored) await pets.insert(pet)
+      for (const pet of stored) expect(await pets.find(pet.id)).to.deep.equal(pet)
+      expect(await pets.list({ limit: 100 })).to.deep.equal(stored)
+    })
+
+    it('keeps names code point by code point', async () => {
+      const names = [
+        'Ré',
+        'Re\u0301',
+        '\u{1f436}\u{1f3fd}',
+        '$where',
+        'a.b',
+        '__proto__',
+        '\u05d0\u202e',
+        'O\'Neil "x" \\',
+        'é'.repeat(200),
+      ]
+      for (const [index, petName] of names.entries()) {
+        await pets.insert(aPet({ id: BigInt(index + 1), name: petName }))
+        expect((await pets.find(BigInt(index + 1)))?.name).to.equal(petName)
+      }
+    })
+
+    it('holds ids from 1 to 2^53 − 1', async () => {
+      for (const id of [1n, 2n ** 31n, 2n ** 32n, MAX_ASSIGNED_ID]) {
+        expect(await pets.insert(aPet({ id }))).to.equal('inserted')
+        expect(await pets.find(id)).to.deep.equal(aPet({ id }))
+      }
+    })
+
+    it('finds undefined where there is no pet: never inserted, 0, negative, at the ends of int64', async () => {
+      await pets.insert(aPet({ id: 1n }))
+      for (const id of [2n, 0n, -1n, 2n ** 32n + 1n, INT64_MIN, INT64_MAX]) expect(await pets.find(id)).to.equal(undefined)
+    })
+
+    it('refuses a taken id and leaves the first pet as it was, in its status only', async () => {
+      const firstPet = aPet({ id: 5n, name: 'First', status: 'available' })
+      await pets.insert(firstPet)
+      expect(await pets.insert(aPet({ id: 5n, name: 'Second', categoryId: 99n, status: 'sold' }))).to.equal('taken')
+      expect(await pets.insert(firstPet)).to.equal('taken')
+      expect(await pets.find(5n)).to.deep.equal(firstPet)
+      expect(await pets.list({ limit: 100 })).to.deep.equal([firstPet])
+      expect(await pets.list({ limit: 100, status: 'sold' })).to.deep.equal([])
+    })
+
+    it('inserts exactly one of 50 pets that come with one id at the same time on two replicas, and keeps that one', async () => {
+      const replicas = [pets, await opened.reopen()] as const
+      const twins = Array.from({ length: 50 }, (_, index) => aPet({ id: 8n, name: `Twin ${index}` }))
+      const outcomes = await Promise.all(twins.map((twin, index) => (replicas[index % 2] as PetStore).insert(twin)))
+      const winners = twins.filter((_, index) => outcomes[index] === 'inserted')
+      expect(winners).to.have.lengthOf(1)
+      expect(outcomes.filter((outcome) => outcome === 'taken')).to.have.lengthOf(49)
+      for (const replica of replicas) expect(await replica.find(8n)).to.deep.equal(winners[0])
+      expect(await pets.list({ limit: 100 })).to.deep.equal(winners)
+    })
+
+    it('inserts all of 200 pets that come with different ids at the same time', async () => {
+      const many = Array.from({ length: 200 }, (_, index) => aPet({ id: BigInt(index + 1) }))
+      const outcomes = await Promise.all(shuffled(many).map((pet) => pets.insert(pet)))
+      expect(new Set(outcomes)).to.deep.equal(new Set(['inserted']))
+      expect(await pets.list({ limit: 201 })).to.deep.equal(many)
+    })
+
+    it('shows a pet to another replica, or after a restart, as soon as it is inserted', async () => {
+      await pets.insert(aPet({ id: 3n }))
+      const another = await opened.reopen()
+      expect(await another.find(3n)).to.deep.equal(aPet({ id: 3n }))
+      expect(await another.list({ limit: 1 })).to.deep.equal([aPet({ id: 3n })])
+      expect(await another.insert(aPet({ id: 3n }))).to.equal('taken')
+    })
+
+    it('keeps what was inserted, whatever becomes of the object that was passed', async () => {
+      const passed = { ...aPet({ id: 3n }) }
+      await pets.insert(passed)
+      passed.name = 'Changed'
+      expect(await pets.find(3n)).to.deep.equal(aPet({ id: 3n }))
+    })
+
+    it('pages that are walked while pets are inserted show each earlier pet once, and no pet twice', async () => {
+      const before = Array.from({ length: 30 }, (_, index) => aPet({ id: BigInt(10 * (index + 1)) }))
+      for (const pet of before) await pets.insert(pet)
+      const seen: bigint[] = []
+      for (let page = await pets.list({ limit: 4 }); page.length > 0; page = await pets.list({ limit: 4, after: seen.at(-1) as bigint })) {
+        seen.push(...page.map(({ id }) => id))
+        expect(seen.length).to.be.below(100)
+        const last = seen.at(-1) as bigint
+        await pets.insert(aPet({ id: last - 1n }))
+        if (last < 300n) await pets.insert(aPet({ id: last + 5n }))
+      }
+      expect(seen).to.include.members(before.map(({ id }) => id))
+      expect(new Set(seen).size).to.equal(seen.length)
+    })
+
+    itListsByKeyset(
+      PET_STATUSES,
+      (id, status) => aPet({ id, status, name: `Pet ${id}`, categoryId: INT64_MAX - id }),
+      async (rows) => {
+        for (const row of rows) await pets.insert(row)
+        return (request) => pets.list(request)
+      },
+    )
+
+    if (outage) {
+      describe('while it is away', () => {
+        beforeEach(() => pets.insert(aPet({ id: 1n })))
+        afterEach(() => outage.end())
+
+        it('throws StoreUnavailable: no pet seems absent, no list empty, no insert done', async () => {
+          await outage.begin()
+          for (const asked of [
+            () => pets.find(1n),
+            () => pets.find(2n),
+            () => pets.list({ limit: 5 }),
+            () => pets.insert(aPet({ id: 2n })),
+          ]) {
+            expect(await rejection(asked())).to.be.instanceOf(StoreUnavailable)
+          }
+        })
+
+        it('loses no acknowledged pet, and a failed insert has taken place as a whole or not at all', async () => {
+          const attempted = aPet({ id: 2n, status: 'sold' })
+          await outage.begin()
+          await rejection(pets.insert(attempted))
+          await outage.end()
+          expect(await pets.find(1n)).to.deep.equal(aPet({ id: 1n }))
+          expect([undefined, attempted]).to.deep.include(await pets.find(2n))
+          expect(await pets.insert(attempted)).to.be.oneOf(['inserted', 'taken'])
+          expect(await pets.list({ limit: 5 })).to.deep.equal([aPet({ id: 1n }), attempted])
+        })
+      })
+    }
+  })
+}

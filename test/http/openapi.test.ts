@@ -1,0 +1,181 @@
+import { expect } from 'chai'
+import { parse } from 'yaml'
+import { ERROR_CATALOGUE } from '../../src/adapters/http/error-catalogue.js'
+import { TOKENS } from '../../src/container.js'
+import { StoreUnavailable } from '../../src/core/errors.js'
+import type { PetStore } from '../../src/core/ports/pet-store.js'
+import { expectError } from '../support/answers.js'
+import type { TestApi } from '../support/api.js'
+import { startApi } from '../support/api.js'
+import type { Swept } from '../support/sweep.js'
+import { patientPlans, sweep } from '../support/sweep.js'
+import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
+import { ampleKey, withApi } from '../support/with-api.js'
+
+interface Response {
+  readonly headers: Readonly<Record<string, { readonly $ref: string }>>
+  readonly content: Readonly<Record<string, { readonly examples?: Readonly<Record<string, { readonly value: unknown }>> }>>
+}
+
+interface OperationObject {
+  readonly operationId: string
+  readonly deprecated?: boolean
+  readonly responses: Readonly<Record<string, Response>>
+  readonly 'x-stability'?: string
+}
+
+interface Document {
+  readonly openapi: string
+  readonly info: { readonly version: string }
+  readonly servers: readonly { readonly url: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
+  readonly components: {
+    readonly headers: Readonly<Record<string, { readonly required?: boolean }>>
+    readonly schemas: { readonly Error: { readonly properties: { readonly code: { readonly enum: readonly string[] } } } }
+  }
+}
+
+/** What any HTTP answer may carry, and what hardening adds: not part of the contract. */
+const NOT_DECLARED =
+  /^(date|connection|keep-alive|content-.*|transfer-encoding|cache-control|referrer-policy|cross-origin-.*|strict-transport-.*|x-content-type-.*)$/
+
+describe('the OpenAPI document', () => {
+  let api: TestApi
+  let document: Document
+  let swept: readonly Swept[]
+
+  before(async () => {
+    const pets = new UnreliablePetStore()
+    api = await startApi({
+      config: { plans: patientPlans() },
+      rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets),
+    })
+    document = (await api.send('/openapi.json')).json as Document
+    const ordinary = await sweep(api)
+    const key = await ampleKey(api)
+    const failed: Swept[] = []
+    for (const failure of [new TypeError('a surprise'), new StoreUnavailable('no answer in time')]) {
+      pets.failure = failure
+      for (const path of ['/v1/pets', '/v1/pets/1'])
+        failed.push({ caller: 'a failing store', path, method: 'GET', answer: await api.send(path, { key }) })
+    }
+    swept = [...ordinary, ...failed]
+  })
+  after(() => api.stop())
+
+  /** The operation that a request of the sweep was for; undefined where the document knows none. */
+  const operationOf = ({ path, method }: Swept): OperationObject | undefined => {
+    const [bare = ''] = path.replace(/^\/v1/, '').split('?')
+    const template = /^\/pets\/[^/]+$/.test(bare) ? '/pets/{petId}' : bare
+    return document.paths[template]?.[method.toLowerCase()]
+  }
+
+  const sweptOperations = (): [Swept, OperationObject][] =>
+    swept.flatMap((one) => {
+      const operation = operationOf(one)
+      return operation ? [[one, operation] as [Swept, OperationObject]] : []
+    })
+
+  it('is OpenAPI 3.1 of this version, relative to /v1, with the four operations', () => {
+    expect(document).to.include({ openapi: '3.1.0' })
+    expect(document.info.version).to.equal('1.0.0')
+    expect(document.servers.map(({ url }) => url)).to.deep.equal(['/v1'])
+    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { operationId }]) => `${method} ${path} ${operationId}`),
+    )
+    expect(operations).to.have.members([
+      'get /pets listPets',
+      'post /pets createPet',
+      'get /pets/{petId} getPet',
+      'get /store/orders listOrders',
+    ])
+  })
+
+  it('is the same as JSON and as YAML, each with its type, without a key', async () => {
+    const [json, yaml] = [await api.send('/openapi.json'), await api.send('/openapi.yaml')]
+    expect(json.headers['content-type']).to.equal('application/json')
+    expect(yaml.headers['content-type']).to.equal('application/yaml')
+    expect(parse(yaml.text)).to.deep.equal(json.json)
+    expect(yaml.text).to.not.match(/: [&*]\w+\d*$/m)
+  })
+
+  it('names PUBLIC_URL as its server where it is set', () =>
+    withApi({ config: { publicUrl: 'https://pets.example/shop' } }, async (own) => {
+      expect(((await own.send('/openapi.json')).json as Document).servers[0]?.url).to.equal('https://pets.example/shop/v1')
+    }))
+
+  it('declares every status and code that the sweep met', () => {
+    const met = sweptOperations()
+    expect(met).to.have.length.above(100)
+    for (const [{ path, method, answer }, { operationId, responses }] of met) {
+      const response = responses[answer.status]
+      expect(response, `${operationId} answers ${answer.status}`).to.be.an('object')
+      const { code } = answer.status >= 400 ? (answer.json as { code: string }) : { code: undefined }
+      if (code !== undefined)
+        expect(response?.content['application/json']?.examples, `${method} ${path}: ${answer.status}`).to.have.property(code)
+    }
+  })
+
+  it('declares every header that the sweep met, and every answer carries those that are declared as required', () => {
+    const operations = sweptOperations()
+    for (const [{ path, method, answer }, { responses }] of operations) {
+      const declared = Object.keys(responses[answer.status]?.headers ?? {})
+      const required = declared.filter((name) => document.components.headers[name]?.required)
+      const sent = Object.keys(answer.headers).filter((name) => !NOT_DECLARED.test(name))
+      const what = `${method} ${path}: ${answer.status}`
+      expect(sent, what).to.include.members(required.map((name) => name.toLowerCase()))
+      expect(
+        declared.map((name) => name.toLowerCase()),
+        what,
+      ).to.include.members(sent)
+    }
+  })
+
+  it('promises the quota triple and the request id on every answer that a route gives', () => {
+    const names = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id']
+    for (const { responses } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
+      for (const [status, { headers }] of Object.entries(responses)) {
+        if (status !== '408' && status !== '431') expect(headers, status).to.include.keys(names)
+      }
+    }
+    for (const name of names) expect(document.components.headers[name]).to.include({ required: true })
+  })
+
+  it('shows for every code an example that is the very body', () => {
+    for (const { responses } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
+      for (const [status, { content }] of Object.entries(responses)) {
+        for (const [code, { value }] of Object.entries(content['application/json']?.examples ?? {})) {
+          if (Number(status) >= 400)
+            expect(value)
+              .to.include({ code, status: Number(status) })
+              .and.to.have.all.keys('code', 'message', 'status')
+        }
+      }
+    }
+  })
+
+  it('lists every error code of the catalogue', () => {
+    expect(document.components.schemas.Error.properties.code.enum).to.have.members(Object.keys(ERROR_CATALOGUE))
+  })
+
+  it('marks what is experimental and what is deprecated, as the answers do', () => {
+    for (const [{ answer }, operation] of sweptOperations()) {
+      expect(answer.headers['x-stability']).to.equal(operation['x-stability'])
+      expect('deprecation' in answer.headers).to.equal(operation.deprecated === true)
+    }
+    expect(document.paths['/store/orders']?.['get']).to.include({ 'x-stability': 'experimental' })
+    expect(document.paths['/pets/{petId}']?.['get']).to.include({ deprecated: true, 'x-sunset': '2030-12-05' })
+  })
+
+  it('writes no bounds for int64 that JSON would round', async () => {
+    expect((await api.send('/openapi.json')).text).to.not.match(/922337203685477\d*/)
+  })
+
+  it('is not served, nor its page, when DOCS is off', () =>
+    withApi({ config: { docs: false } }, async (own, key) => {
+      for (const path of ['/openapi.json', '/openapi.yaml', '/docs', '/docs/scalar.js', '/docs/start.js']) {
+        expectError(await own.send(path), 404, 'not_found')
+      }
+      expect(await own.send('/v1/pets', { key })).to.include({ status: 200 })
+    }))
+})

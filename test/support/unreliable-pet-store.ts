@@ -1,0 +1,23 @@
+import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
+import type { PageRequest } from '../../src/core/page.js'
+import type { Pet, PetStatus } from '../../src/core/pet.js'
+
+/** The real store, which fails with `failure` for as long as there is one. */
+export class UnreliablePetStore extends MemoryPetStore {
+  failure: Error | undefined
+
+  override async insert(pet: Pet): Promise<'inserted' | 'taken'> {
+    if (this.failure) throw this.failure
+    return super.insert(pet)
+  }
+
+  override async find(id: bigint): Promise<Pet | undefined> {
+    if (this.failure) throw this.failure
+    return super.find(id)
+  }
+
+  override async list(request: PageRequest<PetStatus>): Promise<readonly Pet[]> {
+    if (this.failure) throw this.failure
+    return super.list(request)
+  }
+}

@@ -1,0 +1,17 @@
+/** Asks every 10 ms until the answer is yes; rejects when that takes too long. */
+export async function until(what: string, check: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
+  const endMs = performance.now() + withinMs
+  while (!(await check())) {
+    if (performance.now() > endMs) throw new Error(`Not within ${withinMs} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** The outcome, unless that takes too long. */
+export async function within<Outcome>(withinMs: number, what: string, outcome: Promise<Outcome>): Promise<Outcome> {
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`Not within ${withinMs} ms: ${what}`)), withinMs)
+  })
+  return Promise.race([outcome, tooLate]).finally(() => clearTimeout(timer))
+}

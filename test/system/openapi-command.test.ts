@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { parse } from 'yaml'
+import type { Ended, Settings } from '../support/process.js'
+import { endProcesses, PETSTORE, runPetstore, startService } from '../support/process.js'
+import { skipFor } from '../support/skip.js'
+
+/** The committed document; the compiled tests lie in a folder of the repository's root. */
+const COMMITTED = new URL('../../../docs/openapi.json', import.meta.url)
+
+describe('petstore openapi', () => {
+  afterEach(endProcesses)
+
+  it('writes the document that is committed, byte for byte', async function () {
+    if (!existsSync(COMMITTED)) skipFor(this, `there is no ${COMMITTED.pathname}`)
+    expect((await openApi()).stdout).to.equal(readFileSync(COMMITTED, 'utf8'))
+  })
+
+  it('writes what the running service serves, in both formats', async () => {
+    const service = await startService()
+    expect((await service.send('/openapi.json')).text).to.equal((await openApi()).stdout)
+    expect((await service.send('/openapi.yaml')).text).to.equal((await openApi(['--format', 'yaml'])).stdout)
+  })
+
+  it('writes OpenAPI 3.1 with every operation', async () => {
+    const document = JSON.parse((await openApi()).stdout) as {
+      openapi: string
+      paths: Record<string, Record<string, { operationId: string }>>
+    }
+    expect(document.openapi).to.match(/^3\.1\.\d+$/)
+    const ids = Object.values(document.paths).flatMap((operations) => Object.values(operations).map(({ operationId }) => operationId))
+    expect(ids).to.have.members(['listPets', 'createPet', 'getPet', 'listOrders'])
+  })
+
+  it('writes the same document as YAML, without aliases that some readers refuse', async () => {
+    const json = JSON.parse((await openApi(['--format', 'json'])).stdout) as unknown
+    const { stdout } = await openApi(['--format', 'yaml'])
+    expect(parse(stdout, { maxAliasCount: 0 })).to.deep.equal(json)
+  })
+
+  it('knows where the service is to be reached', async () => {
+    const { stdout } = await openApi([], { PUBLIC_URL: 'https://pets.example' })
+    expect(JSON.parse(stdout).servers[0].url).to.equal('https://pets.example/v1')
+  })
+
+  it('ends quietly when its reader has read enough', async () => {
+    const { stderr } = await promisify(execFile)('bash', ['-c', '"$0" "$1" openapi | head -c 1', process.execPath, PETSTORE])
+    expect(stderr).to.equal('')
+  })
+})
+
+async function openApi(args: readonly string[] = [], settings: Settings = {}): Promise<Ended> {
+  const ended = await runPetstore(['openapi', ...args], settings)
+  expect(ended).to.include({ exitCode: 0, stderr: '' })
+  return ended
+}
