@@ -65,9 +65,9 @@ describe('API key secrets of node:crypto', () => {
       const { secret, keyId, hint, secretHash } = secrets.generate()
       const random = randomPartOf(secret)
       expect(hint).to.equal(`pst_live_…${secret.slice(-4)}`)
-      // Four characters are in common by chance once in some hundred million rounds.
-      for (let begin = 0; begin + 6 <= random.length; begin++) {
-        const piece = random.slice(begin, begin + 6)
+      // Eight characters are in common by chance once in hundreds of millions of runs.
+      for (let begin = 0; begin + 8 <= random.length; begin++) {
+        const piece = random.slice(begin, begin + 8)
         for (const shown of [keyId, hint, secretHash]) expect(shown).not.to.include(piece)
       }
     }

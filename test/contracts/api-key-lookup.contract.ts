@@ -184,13 +184,41 @@ export function describeApiKeyLookup(name: string, make: (store: ApiKeyStore, cl
       expect(await lookup.find(ABSENT)).to.equal(undefined)
     })
 
+    it('has found a key from the moment on at which it was found, for longer than it remembers what it found, and no other key', async () => {
+      expect(lookup.hasFound(secretHash)).to.equal(false)
+      await lookup.find(secretHash)
+      await lookup.find(ABSENT)
+      for (const seconds of [0, 10, 3600]) {
+        clock.advanceSeconds(seconds)
+        expect(lookup.hasFound(secretHash)).to.equal(true)
+        expect(lookup.hasFound(ABSENT)).to.equal(false)
+        expect(lookup.hasFound(aSecretHash('two'))).to.equal(false)
+      }
+      expect(store.queries).to.deep.equal([secretHash, ABSENT])
+    })
+
+    it('has not found a key while the query is under way, nor after it failed', async () => {
+      const gate = aGate()
+      store.answering = async () => {
+        await gate.pass()
+        await fail()
+      }
+      const failure = rejection(lookup.find(secretHash))
+      expect(lookup.hasFound(secretHash)).to.equal(false)
+      gate.open()
+      await failure
+      expect(lookup.hasFound(secretHash)).to.equal(false)
+    })
+
     it('remembers a bounded number of secrets: of 30,000, the latest and not the first', async () => {
       const hashes = Array.from({ length: 30_000 }, (_, index) => aSecretHash(`k${index}`))
       await Promise.all(hashes.map((hash, index) => store.insert(anApiKey(`k${index}`, { secretHash: hash }))))
       for (const hash of hashes) await lookup.find(hash)
-      const recalled = hashes.map((hash) => lookup.recall(hash) !== undefined)
-      expect(recalled.at(-1)).to.equal(true)
-      expect(recalled[0]).to.equal(false)
+      const [first, last] = [hashes[0] as string, hashes.at(-1) as string]
+      expect(lookup.recall(last)).to.deep.equal(anApiKey('k29999', { secretHash: last }))
+      expect(lookup.hasFound(last)).to.equal(true)
+      expect(lookup.recall(first)).to.equal(undefined)
+      expect(lookup.hasFound(first)).to.equal(false)
     })
 
     it('answers every look-up, also when more come at the same time than it remembers', async () => {

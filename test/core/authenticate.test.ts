@@ -149,6 +149,48 @@ describe('authenticating', () => {
     expect(kinds.filter((kind) => kind === 'refused')).to.have.lengthOf(PER_MINUTE)
     expect(store.queries.length).to.be.at.most(PER_MINUTE)
   })
+
+  it('verifies all of 50 good keys that come from one address at the same time, though it may fail only 5 times', async () => {
+    const { authenticate, aKey, failuresLeft } = aGate()
+    const issued = await Promise.all(Array.from({ length: 50 }, (_, index) => aKey({ owner: `Caller ${index}` })))
+    const verified = await Promise.all(issued.map(({ secret }) => authenticate({ secret, address: ADDRESS })))
+    expect(verified).to.deep.equal(issued.map(({ key }) => ({ kind: 'verified', key })))
+    expect(await failuresLeft()).to.equal(PER_MINUTE)
+  })
+
+  it('lets keys guessed from one address hold up neither another address nor a key that this replica knows', async () => {
+    const { authenticate, aKey, aSecret, store } = aGate()
+    const [known, other] = [await aKey({ owner: 'Known' }), await aKey({ owner: 'Other' })]
+    await authenticate({ secret: known.secret, address: ADDRESS })
+
+    let answer = () => {}
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    store.answering = () => answered
+    const guesses = Promise.all(Array.from({ length: 20 }, () => authenticate({ secret: aSecret(), address: ADDRESS })))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(store.queries).to.have.lengthOf(1 + PER_MINUTE)
+    store.answering = async () => {}
+    expect((await authenticate({ secret: other.secret, address: '192.0.2.2' })).kind).to.equal('verified')
+    expect((await authenticate({ secret: known.secret, address: ADDRESS })).kind).to.equal('verified')
+    answer()
+    expect((await guesses).filter(({ kind }) => kind === 'refused')).to.have.lengthOf(PER_MINUTE)
+  })
+
+  it('gives an outage of the store to all of 50 callers of one address who wait for a look-up, and serves them when it is over', async () => {
+    const { authenticate, aKey, store, failuresLeft } = aGate()
+    const issued = await Promise.all(Array.from({ length: 50 }, (_, index) => aKey({ owner: `Caller ${index}` })))
+    store.answering = async () => {
+      throw new StoreUnavailable('The store is away')
+    }
+    const failures = await Promise.all(issued.map(({ secret }) => rejection(authenticate({ secret, address: ADDRESS }))))
+    for (const failure of failures) expect(failure).to.be.instanceOf(StoreUnavailable)
+    expect(await failuresLeft()).to.equal(PER_MINUTE)
+    store.answering = async () => {}
+    const verified = await Promise.all(issued.map(({ secret }) => authenticate({ secret, address: ADDRESS })))
+    expect(verified.filter(({ kind }) => kind === 'verified')).to.have.lengthOf(50)
+  })
 })
 
 type Gate = ReturnType<typeof aGate>

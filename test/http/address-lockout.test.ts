@@ -62,6 +62,19 @@ describe('an address with too many failed authentications', () => {
     expect(apiKeys.lookUps).to.equal(1)
   })
 
+  it('gains nothing by guessing many keys at once: no more are looked up than may fail', async () => {
+    const answers = await Promise.all(Array.from({ length: 100 }, () => withKey(secrets.generate().secret)))
+    expect(answers.filter(({ status }) => status === 401)).to.have.length(FAILURES_PER_MINUTE)
+    expect(answers.filter(({ status }) => status === 429)).to.have.length(100 - FAILURES_PER_MINUTE)
+    expect(apiKeys.lookUps).to.equal(FAILURES_PER_MINUTE)
+  })
+
+  it('with many good keys at once, each new here, is served with all of them', async () => {
+    const issued = await Promise.all(Array.from({ length: 100 }, () => api.issueKey('free')))
+    const answers = await Promise.all(issued.map(({ secret }) => withKey(secret)))
+    expect(answers.every(({ status }) => status === 200)).to.equal(true)
+  })
+
   it('causes no key look-up by what cannot be a key, ever', async () => {
     const mistyped = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
     for (const secret of ['rubbish', mistyped, `${key.slice(0, -1)}!`, key.slice(0, -1), `${key}0`]) await withKey(secret)

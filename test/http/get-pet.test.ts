@@ -63,6 +63,11 @@ describe('GET /v1/pets/{petId}', () => {
     it(`${id.slice(0, 30)} is no int64, and so the id of no pet: 404`, async () => void expectError(await get(id), 404, 'pet_not_found'))
   }
 
+  it('knows no query parameters', async () => {
+    expect(expectError(await get('1?status=sold&x=1'), 400, 'invalid_parameter')).to.match(/^status: [^;]+; x: [^;]+$/)
+    expectError(await get('999?x=1'), 400, 'invalid_parameter')
+  })
+
   it('HEAD has the headers of GET and no body', async () => {
     const [got, head] = [await get('4'), await api.send('/v1/pets/4', { method: 'HEAD', key })]
     expect(head).to.include({ status: 200, text: '' })
@@ -128,7 +133,7 @@ describe('GET /v1/pets/{petId}', () => {
         expectError(await own.send('/v1/pets/1', { key: ownKey }), 410, 'operation_removed')
       }))
 
-    for (const id of ['1', '999', '9223372036854775808', 'abc']) {
+    for (const id of ['1', '999', '9223372036854775808', 'abc', '1?x=1']) {
       it(`/v1/pets/${id} is 410 from then on, and leads to the successor`, () =>
         atRemoval(0, async (own, ownKey) => {
           const answer = await own.send(`/v1/pets/${id}`, { key: ownKey })

@@ -41,6 +41,15 @@ describe('health', () => {
     await expectUnready()
   })
 
+  it('/readyz has no quota to tell of, ready or not, so that it does not depend on where quotas are kept', async () => {
+    for (const status of [503, 200]) {
+      const answer = await api.send('/readyz')
+      expect(answer).to.have.property('status', status)
+      expect(Object.keys(answer.headers).filter((name) => name.includes('ratelimit'))).to.be.empty
+      health(api).startAccepting()
+    }
+  })
+
   it('/readyz while starting or draining is no error in the log', async () => {
     await api.send('/readyz')
     expect(api.logLines.filter(({ level }) => Number(level) >= 50)).to.be.empty

@@ -43,6 +43,7 @@ const REQUESTS: readonly (readonly [string, Sent])[] = [
   ['/v1/pets/1', { method: 'PUT', body: REX }],
   ['/v1/pets/1', { headers: { accept: 'image/png' } }],
   ['/v1/pets/1', { headers: { expect: 'a-miracle' } }],
+  ['/v1/pets/1?x=1', {}],
   ['/v1/pets/999', {}],
   ['/v1/pets/abc', {}],
   ['/v1/store/orders', {}],

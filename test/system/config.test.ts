@@ -253,6 +253,7 @@ describe('the settings', () => {
       for (const text of [
         'https://petstore.example/\r\nSet-Cookie: a=b',
         'https://pet\tstore.example',
+        'https://petstore.example/a>b',
         'https://petstore.example/a>; rel="next"',
       ]) {
         expect(faultsOf({ PUBLIC_URL: text }), JSON.stringify(text)).to.have.lengthOf(1)

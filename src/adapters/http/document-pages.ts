@@ -15,6 +15,7 @@ const SCALAR_SETTINGS = {
   agent: { disabled: true },
   mcp: { disabled: true },
   hideClientButton: true,
+  showDeveloperTools: 'never',
 }
 
 const PAGE = `<!doctype html>
