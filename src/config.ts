@@ -106,14 +106,15 @@ export function readConfig(env: Environment): Config {
     const path = env[`${name}_FILE`]
     if (path === undefined) return env[name]
     if (env[name] !== undefined) faults.push(`${name} and ${name}_FILE are both set; set one`)
-    return readText(`${name}_FILE`, path)?.trim()
+    // Who puts the secret itself there instead of a path does not want to read it in the fault.
+    return readText(`${name}_FILE`, path, 'the file that it names')?.trim()
   }
 
-  function readText(name: string, path: string): string | undefined {
+  function readText(name: string, path: string, shown = path): string | undefined {
     try {
       return readFileSync(path, 'utf8')
     } catch (error) {
-      faults.push(`${name}: cannot read ${path} (${(error as NodeJS.ErrnoException).code})`)
+      faults.push(`${name}: cannot read ${shown} (${(error as NodeJS.ErrnoException).code})`)
       return undefined
     }
   }

@@ -1,6 +1,6 @@
 /** Asks a store for up to `limit` rows in ascending id, beginning behind `after`. */
 export interface PageRequest<Status extends string> {
-  /** 1 to 100. */
+  /** 1 or more. */
   readonly limit: number
   /** Only rows of this status; all when absent. */
   readonly status?: Status

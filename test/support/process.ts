@@ -89,6 +89,18 @@ export async function runPetstore(args: readonly string[], settings: Settings = 
   return new RunningProcess(args, settings).ended
 }
 
+let endsWithTheTestRun = false
+
+/** A test run that is ended by a signal, in the middle of a test, leaves no process behind either. */
+function endWithTheTestRun(): void {
+  if (endsWithTheTestRun) return
+  endsWithTheTestRun = true
+  process.on('exit', () => {
+    for (const { child } of running) child.kill('SIGKILL')
+  })
+  for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+}
+
 class RunningProcess {
   readonly child: ChildProcessByStdio<null, Readable, Readable>
   readonly ended: Promise<Ended>
@@ -99,9 +111,8 @@ class RunningProcess {
   constructor(args: readonly string[], settings: Settings) {
     const env = { PATH: process.env['PATH'] ?? '', ...settings }
     this.child = spawn(process.execPath, [PETSTORE, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    const killWithTheTestRun = () => void this.child.kill('SIGKILL')
+    endWithTheTestRun()
     running.add(this)
-    process.once('exit', killWithTheTestRun)
 
     this.child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text))
     this.child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text))
@@ -110,7 +121,6 @@ class RunningProcess {
       this.child.on('close', (exitCode) => {
         this.hasEnded = true
         running.delete(this)
-        process.off('exit', killWithTheTestRun)
         resolve({ exitCode, stdout: this.stdout, stderr: this.stderr })
       })
     })

@@ -288,8 +288,8 @@ describe('the settings', () => {
 
     it('are refused when their file cannot be read, and the fault names the file', () => {
       const path = join(directory, 'missing')
-      expect(faultsOf({ CURSOR_SECRET_FILE: path })).to.deep.equal([`CURSOR_SECRET_FILE: cannot read ${path} (ENOENT)`])
-      expect(faultsOf({ CURSOR_SECRET_FILE: directory })).to.deep.equal([`CURSOR_SECRET_FILE: cannot read ${directory} (EISDIR)`])
+      expect(faultsOf({ CURSOR_SECRET_FILE: path })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file that it names (ENOENT)'])
+      expect(faultsOf({ CURSOR_SECRET_FILE: directory })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file that it names (EISDIR)'])
     })
 
     it('are 32 bytes or more for CURSOR_SECRET, counted in UTF-8', () => {

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { PLAN_NAMES } from '../../src/core/plan.js'
@@ -9,6 +10,7 @@ import { rateLimitFields } from '../support/answers.js'
 import type { Answer } from '../support/api.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, runPetstore, startService } from '../support/process.js'
+import { skipFor } from '../support/skip.js'
 
 const run = promisify(execFile)
 
@@ -93,7 +95,8 @@ describe('the service, started with settings', () => {
     expect(await statusOf(service.send('/docs'))).to.equal(404)
   })
 
-  it('prints an address that can be called when it listens on an IPv6 one', async () => {
+  it('prints an address that can be called when it listens on an IPv6 one', async function () {
+    if (!hasIPv6()) skipFor(this, 'this machine has no IPv6 loopback address')
     const service = await startService({ HOST: '::1', ADMIN_HOST: '::1' })
     expect(service.url).to.match(/^http:\/\/\[::1\]:\d+$/)
     expect((await fetch(`${service.url}/readyz`)).status).to.equal(200)
@@ -199,6 +202,10 @@ describe('the petstore command', () => {
     expect(ended.stdout).to.include('"json"').and.include('"yaml"')
   })
 })
+
+function hasIPv6(): boolean {
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))
+}
 
 async function statusOf(answer: Promise<Answer>): Promise<number> {
   return (await answer).status

@@ -7,7 +7,7 @@ export class MemoryApiKeyStore implements ApiKeyStore {
 
   async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
     if (this.#bySecretHash.has(key.secretHash) || this.#keyIds.has(key.keyId)) return 'taken'
-    this.#bySecretHash.set(key.secretHash, { ...key })
+    this.#bySecretHash.set(key.secretHash, Object.freeze({ ...key }))
     this.#keyIds.add(key.keyId)
     return 'inserted'
   }

@@ -11,7 +11,7 @@ export class MemoryPetStore implements PetStore {
   }
 
   async insert(pet: Pet): Promise<'inserted' | 'taken'> {
-    return this.#rows.insert({ ...pet }) ? 'inserted' : 'taken'
+    return this.#rows.insert(pet) ? 'inserted' : 'taken'
   }
 
   async find(id: bigint): Promise<Pet | undefined> {

@@ -9,7 +9,7 @@ export class SortedRows<Row extends { readonly id: bigint; readonly status: Stat
   /** False, and nothing changed, when the id is taken. */
   insert(row: Row): boolean {
     if (this.#byId.has(row.id)) return false
-    this.#byId.set(row.id, row)
+    this.#byId.set(row.id, Object.freeze({ ...row }))
     insertSorted(this.#ids, row.id)
     const ofStatus = this.#idsByStatus.get(row.status) ?? []
     insertSorted(ofStatus, row.id)

@@ -26,8 +26,17 @@ export type IssueApiKey = (newKey: NewApiKey) => Promise<IssuedApiKey>
 export function makeIssueApiKey(ports: { apiKeyStore: ApiKeyStore; secrets: ApiKeySecrets; clock: Clock; plans: Plans }): IssueApiKey {
   return async (newKey) => {
     if (!newKey.limits && !ports.plans.plans[newKey.plan].limits) throw new LimitsRequired(`Plan ${newKey.plan} has no limits of its own`)
-    const { secret, ...publicPart } = ports.secrets.generate()
-    const key: ApiKey = { ...publicPart, ...newKey, createdAtMs: ports.clock.nowMs() }
+    const { secret, keyId, secretHash, hint } = ports.secrets.generate()
+    const key: ApiKey = {
+      keyId,
+      secretHash,
+      hint,
+      owner: newKey.owner,
+      plan: newKey.plan,
+      ...(newKey.limits ? { limits: newKey.limits } : {}),
+      createdAtMs: ports.clock.nowMs(),
+      ...(newKey.expiresAtMs === undefined ? {} : { expiresAtMs: newKey.expiresAtMs }),
+    }
     if ((await ports.apiKeyStore.insert(key)) === 'taken')
       throw new Error('A new API key equals an old one: the source of randomness is broken')
     return { key, secret }
