@@ -62,7 +62,7 @@ const SETTINGS = [
 const STEMS = new Set(['DOCS_', ...SETTINGS.filter((name) => name.includes('_')).map((name) => `${name.split('_', 1)[0]}_`)])
 
 /** Set by others for their own purposes: the test run's image names, and what Kubernetes says of services called redis or mongodb. */
-const NOT_OURS = /^(REDIS|MONGODB)_IMAGE$|_SERVICE_(HOST|PORT.*)$|_PORT(_\d+_(TCP|UDP).*)?$/
+const NOT_OURS = /^(REDIS|MONGODB)_(IMAGE|(.+_)?SERVICE_(HOST|PORT.*)|(.+_)?PORT(_\d+_(TCP|UDP).*)?)$/
 
 /** Whole numbers only, in plain decimal. */
 const wholeNumber = (min: number, max: number) =>
@@ -72,7 +72,6 @@ const wholeNumber = (min: number, max: number) =>
     .transform(Number)
     .refine((value) => value >= min && value <= max)
 const port = { parser: wholeNumber(0, 65_535), wants: 'a whole number from 0 to 65535' }
-const milliseconds = { parser: wholeNumber(0, 3_600_000), wants: 'a whole number from 0 to 3600000' }
 const address = { parser: z.string().regex(/^[\w.:-]+$/), wants: 'a host name or an IP address' }
 const onOff = { parser: z.enum(['on', 'off']).transform((value) => value === 'on'), wants: 'on or off' }
 const count = (max: number, min = 1) => ({ parser: wholeNumber(min, max), wants: `a whole number from ${min} to ${max}` })
@@ -81,11 +80,12 @@ const cursorSecret = { parser: z.string().refine((secret) => Buffer.byteLength(s
 const publicUrl = {
   parser: z
     .string()
-    .regex(/^https?:\/\/[^\s<>"\\?#]+$/)
-    .refine((url) => URL.canParse(url))
-    .transform((url) => url.replace(/\/+$/, ''))
+    .regex(/^https?:\/\/[^\s\p{Cc}<>"\\?#]+$/u)
+    .refine((url) => URL.canParse(url) && !new URL(url).username && !new URL(url).password)
+    // In the spelling that URLs have in headers: no character beyond ASCII, no step up.
+    .transform((url) => new URL(url).href.replace(/\/+$/, ''))
     .refine((url) => !url.endsWith('/v1')),
-  wants: 'an http or https URL without /v1, query or fragment',
+  wants: 'an http or https URL without /v1, user, query or fragment',
 }
 
 /** Reads every setting. Throws `ConfigError` with all faults together. */
@@ -105,7 +105,10 @@ export function readConfig(env: Environment): Config {
   function secretText(name: string): string | undefined {
     const path = env[`${name}_FILE`]
     if (path === undefined) return env[name]
-    if (env[name] !== undefined) faults.push(`${name} and ${name}_FILE are both set; set one`)
+    if (env[name] !== undefined) {
+      faults.push(`${name} and ${name}_FILE are both set; set one`)
+      return undefined
+    }
     // Who puts the secret itself there instead of a path does not want to read it in the fault.
     return readText(`${name}_FILE`, path, 'the file that it names')?.trim()
   }
@@ -147,9 +150,12 @@ export function readConfig(env: Environment): Config {
     docs: setting('DOCS', onOff) ?? true,
     sampleData: setting('SAMPLE_DATA', onOff) ?? true,
     idBlockSize: setting('ID_BLOCK_SIZE', count(1_000_000)) ?? 64,
-    drainDelayMs: setting('DRAIN_DELAY_MS', milliseconds) ?? 0,
-    shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS', milliseconds) ?? 25_000,
+    drainDelayMs: setting('DRAIN_DELAY_MS', count(3_599_999, 0)) ?? 0,
+    shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS', count(3_600_000)) ?? 25_000,
     logLevel: setting('LOG_LEVEL', logLevel) ?? 'info',
+  }
+  if (config.drainDelayMs >= config.shutdownTimeoutMs) {
+    faults.push('DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, for the stop includes it')
   }
   faults.push(...unknownSettings(env))
 
@@ -175,7 +181,7 @@ function unknownSettings(env: Environment): string[] {
 const limits = z.strictObject({ minute: z.int().min(1), day: z.int().min(1) })
 const mode = z.enum(['enforce', 'shadow']).default('enforce')
 const planWithLimits = z.strictObject({ limits, mode })
-const milliseconds32 = z.int().min(0)
+const durationMs = z.int().min(0)
 
 const plansFile = z.strictObject({
   plans: z.strictObject({
@@ -186,11 +192,11 @@ const plansFile = z.strictObject({
   }),
   ban: z
     .strictObject({
-      graceMs: milliseconds32,
+      graceMs: durationMs,
       minStrikes: z.int().min(1),
       firstMs: z.int().min(1),
       longestMs: z.int().min(1),
-      forgetAfterMs: milliseconds32,
+      forgetAfterMs: durationMs,
     })
     .refine(({ firstMs, longestMs }) => firstMs <= longestMs, 'longestMs must not be below firstMs'),
   failedAuthenticationsPerMinute: z.int().min(1),

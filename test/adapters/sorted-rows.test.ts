@@ -28,7 +28,7 @@ describe('sorted rows', () => {
           .toSorted((a, b) => (a.id < b.id ? -1 : 1))
           .slice(0, limit)
         expect(rows.list(request)).to.deep.equal(expected)
-        for (const row of there) expect(rows.find(row.id)).to.equal(row)
+        for (const row of there) expect(rows.find(row.id)).to.deep.equal(row)
       }),
       { seed: 20_261_123, numRuns: 1000 },
     )
@@ -39,7 +39,7 @@ describe('sorted rows', () => {
     const first: Row = { id: 1n, status: 'red' }
     expect(rows.insert(first)).to.equal(true)
     expect(rows.insert({ id: 1n, status: 'green' })).to.equal(false)
-    expect(rows.find(1n)).to.equal(first)
+    expect(rows.find(1n)).to.deep.equal(first)
     expect(rows.list({ limit: 10 })).to.deep.equal([first])
     expect(rows.list({ limit: 10, status: 'green' })).to.deep.equal([])
   })

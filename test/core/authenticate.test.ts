@@ -193,6 +193,16 @@ describe('authenticating', () => {
   })
 })
 
+describe('1,000 keys that are new to this replica, from one address at once', () => {
+  it('are all served, each after asking for the quota of its address three times at most', async () => {
+    const { authenticate, aKey, peeks } = aGate()
+    const secrets = await Promise.all(Array.from({ length: 1000 }, async (_, at) => (await aKey({ keyId: `key_${at}` })).secret))
+    const kinds = (await Promise.all(secrets.map((secret) => authenticate({ secret, address: ADDRESS })))).map(({ kind }) => kind)
+    expect(new Set(kinds)).to.deep.equal(new Set(['verified']))
+    expect(peeks()).to.be.at.most(3000)
+  })
+})
+
 type Gate = ReturnType<typeof aGate>
 
 /** What a caller may send that is no usable key. */
@@ -226,7 +236,15 @@ function aGate() {
   const secrets = new CryptoApiKeySecrets()
   const failedAuthentications = new MemoryFailedAuthentications(PER_MINUTE, clock)
   const apiKeys = new CachedApiKeyLookup(store, clock)
+  const peek = failedAuthentications.peek.bind(failedAuthentications)
+  let peeked = 0
+  failedAuthentications.peek = (address) => {
+    peeked += 1
+    return peek(address)
+  }
   return {
+    /** How often the quota of an address was asked for. */
+    peeks: () => peeked,
     clock,
     store,
     authenticate: makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock }),

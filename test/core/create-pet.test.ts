@@ -37,6 +37,14 @@ describe('creating a pet', () => {
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(20)
   })
 
+  it('acknowledges no pet that was never stored: a promised id that is another pet is a failure', async () => {
+    const clock = new MovableClock()
+    const pets = new MemoryPetStore([{ id: 1n, ...aNewPet({ name: 'Another' }) }])
+    const createPet = makeCreatePet({ pets, petIds: new MemoryPetIds(), idempotency: new MemoryIdempotencyStore(clock) })
+    expect(await rejection(createPet(aNewPet({ name: 'Lost' }), SCOPE))).to.be.instanceOf(Error)
+    expect((await pets.find(1n))?.name).to.equal('Another')
+  })
+
   it('never takes its id from the caller', async () => {
     const { createPet } = aStore()
     const withId = { ...aNewPet(), id: 99n }

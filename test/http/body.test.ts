@@ -85,7 +85,10 @@ describe('the body of a request', () => {
       })
     }
 
-    it('identity is no compression', async () => expect((await post(REX, { 'content-encoding': 'identity' })).status).to.equal(201))
+    it('identity is no compression, in any letter case', async () => {
+      for (const coding of ['identity', 'Identity', 'IDENTITY'])
+        expect((await post(REX, { 'content-encoding': coding })).status).to.equal(201)
+    })
   })
 
   describe('size', () => {

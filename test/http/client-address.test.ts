@@ -23,6 +23,11 @@ const CASES: Readonly<Record<string, readonly (readonly [string, string, number,
     ['10.0.0.1', '198.51.100.1', 2, '198.51.100.1'],
     ['10.0.0.1', '198.51.100.1', 10, '198.51.100.1'],
   ],
+  'a port beside the address is not part of it': [
+    ['10.0.0.1', '198.51.100.1:4711', 1, '198.51.100.1'],
+    ['10.0.0.1', '[2001:db8:1:2:3::4]:443', 1, '2001:db8:1:2::/64'],
+    ['10.0.0.1', '[2001:db8:1:2:3::4]', 1, '2001:db8:1:2::/64'],
+  ],
   'what is no address is charged to the proxy that wrote it': [
     ['10.0.0.1', 'unknown', 1, '10.0.0.1'],
     ['10.0.0.1', '198.51.100.1, rubbish', 1, '10.0.0.1'],

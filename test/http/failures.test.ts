@@ -81,6 +81,18 @@ describe('a failure of ours', () => {
         tripleOf(answer)
       })
     })
+
+    it('is in the log also when its refund fails', () => {
+      const broken: TestApiOptions['rebind'] = (container) => {
+        const quotas = container.get<QuotaStore>(TOKENS.quotas)
+        quotas.refund = () => Promise.reject(new Error('no refund today'))
+        container.rebind<PetStore>(TOKENS.pets).toConstantValue(Object.assign(new UnreliablePetStore(), { failure: surprise() }))
+      }
+      return withApi({ rebind: broken }, async (failing, failingKey) => {
+        expectError(await failing.send('/v1/pets', { key: failingKey }), 500, 'internal_error')
+        expect(JSON.stringify(failing.logLines)).to.include('hunter2').and.to.include('no refund today')
+      })
+    })
   })
 
   describe('of a store that is away', () => {

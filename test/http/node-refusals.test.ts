@@ -1,5 +1,7 @@
 import { expect } from 'chai'
+import { once } from 'node:events'
 import type { RequestListener, Server } from 'node:http'
+import { connect } from 'node:net'
 import type { Logger } from 'pino'
 import { listen, makeServer } from '../../src/adapters/http/server.js'
 import { TOKENS } from '../../src/container.js'
@@ -8,6 +10,7 @@ import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import type { Exchange, RawAnswer } from '../support/raw-socket.js'
 import { answerTo, exchange, head } from '../support/raw-socket.js'
+import { until } from '../support/until.js'
 import { ampleKey } from '../support/with-api.js'
 
 describe('what Node refuses by itself', () => {
@@ -31,6 +34,16 @@ describe('what Node refuses by itself', () => {
     expect(answer.headers).to.include({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' })
     expect(api.logLines.filter((line) => line['requestId'] === answer.headers['x-request-id'])).to.have.length(1)
   }
+
+  it('ends the connection of a client that keeps its own side open', async () => {
+    const { hostname, port } = new URL(api.url)
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+    socket.write('hello\r\n\r\n')
+    socket.resume()
+    await once(socket, 'end')
+    await until('the server lets the connection go', async () => (await openConnections(api.server)) === 0)
+    socket.destroy()
+  })
 
   for (const requestLine of [
     'hello',
@@ -155,3 +168,7 @@ describe('what Node refuses by itself', () => {
     }
   })
 })
+
+async function openConnections(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))))
+}

@@ -149,8 +149,8 @@ describe('the settings', () => {
       ['TRUSTED_PROXY_HOPS', 0, 10],
       ['EXPECTED_REPLICAS', 1, 10_000],
       ['ID_BLOCK_SIZE', 1, 1_000_000],
-      ['DRAIN_DELAY_MS', 0, 3_600_000],
-      ['SHUTDOWN_TIMEOUT_MS', 0, 3_600_000],
+      ['DRAIN_DELAY_MS', 0, 3_599_999],
+      ['SHUTDOWN_TIMEOUT_MS', 1, 3_600_000],
     ] as const
 
     for (const [name, min, max] of RANGES) {
@@ -183,10 +183,16 @@ describe('the settings', () => {
       })
 
       it(`reach from ${min} to ${max}: ${name}`, () => {
-        for (const text of [`${min}`, `${max}`]) expect(() => readConfig({ [name]: text })).not.to.throw()
-        for (const text of [`${min - 1}`, `${max + 1}`]) expect(faultsOf({ [name]: text })).to.have.lengthOf(1)
+        const beside = name === 'DRAIN_DELAY_MS' ? { SHUTDOWN_TIMEOUT_MS: '3600000' } : {}
+        for (const text of [`${min}`, `${max}`]) expect(() => readConfig({ ...beside, [name]: text })).not.to.throw()
+        for (const text of [`${min - 1}`, `${max + 1}`]) expect(faultsOf({ ...beside, [name]: text })).to.have.lengthOf(1)
       })
     }
+
+    it('leave time to end requests in after the drain delay', () => {
+      expect(faultsOf({ DRAIN_DELAY_MS: '25000' })).to.have.lengthOf(1)
+      expect(() => readConfig({ DRAIN_DELAY_MS: '24999' })).not.to.throw()
+    })
   })
 
   describe('that are words', () => {
@@ -236,9 +242,9 @@ describe('the settings', () => {
       'https://petstore.example?a=b',
       'https://petstore.example#a',
     ]) {
-      it(`is an http or https URL without /v1, query or fragment, so not ${JSON.stringify(text)}`, () => {
+      it(`is an http or https URL without /v1, user, query or fragment, so not ${JSON.stringify(text)}`, () => {
         expect(faultsOf({ PUBLIC_URL: text })).to.deep.equal([
-          `PUBLIC_URL must be an http or https URL without /v1, query or fragment, not ${JSON.stringify(text)}`,
+          `PUBLIC_URL must be an http or https URL without /v1, user, query or fragment, not ${JSON.stringify(text)}`,
         ])
       })
     }
@@ -263,6 +269,17 @@ describe('the settings', () => {
     it('has its two slashes', () => {
       for (const text of ['https:petstore.example', 'https:/petstore.example'])
         expect(faultsOf({ PUBLIC_URL: text }), text).to.have.lengthOf(1)
+    })
+
+    it('is spelt as headers can carry it, and never climbs into /v1', () => {
+      expect(readConfig({ PUBLIC_URL: 'https://münchen.example/läden' }).publicUrl).to.equal('https://xn--mnchen-3ya.example/l%C3%A4den')
+      expect(faultsOf({ PUBLIC_URL: 'https://petstore.example/\u0001' })).to.have.lengthOf(1)
+      expect(faultsOf({ PUBLIC_URL: 'https://petstore.example/v1/x/..' })).to.have.lengthOf(1)
+    })
+
+    it('holds no user and no password, for every link would tell them', () => {
+      expect(faultsOf({ PUBLIC_URL: 'https://user:hunter2@petstore.example' })).to.have.lengthOf(1)
+      expect(faultsOf({ PUBLIC_URL: 'https://user@petstore.example' })).to.have.lengthOf(1)
     })
 
     it('is without /v1, however many slashes follow', () => {
@@ -446,6 +463,11 @@ describe('the settings', () => {
         [`${service}_PORT_6379_TCP_ADDR`]: '10.0.0.1',
       }))
       expect(() => readConfig(Object.assign({}, ...links) as Environment)).not.to.throw()
+    })
+
+    it('that only end like what Kubernetes says are pointed out', () => {
+      for (const name of ['PUBLIC_PORT', 'ADMIN_LISTEN_PORT', 'SHUTDOWN_SERVICE_HOST'])
+        expect(faultsOf({ [name]: '1' })).to.have.lengthOf(1)
     })
 
     it('but are the image names of the test run are let be', () => {

@@ -55,6 +55,15 @@ describe('the docs page, in Chromium', function () {
     }
   })
 
+  it('shows no null in its examples, for the service answers none', async () => {
+    const { page } = await openDocs()
+    for (const each of await documented()) {
+      const section = await shown(page, each)
+      await section.getByText('"status"').first().waitFor()
+      expect(await section.innerText(), each.operationId).to.not.match(/\bnull\b/)
+    }
+  })
+
   it('offers none of the hosted services of the one who made it', async () => {
     const { page } = await openDocs()
     for (const each of await documented()) await shown(page, each)

@@ -1,10 +1,12 @@
 import Koa from 'koa'
+import type { Logger } from 'pino'
 import type { Health } from './health.js'
 import type { Metrics } from './metrics.js'
 
 /** For operators and Prometheus, on a port of its own: `/metrics` and `/health`. */
-export function makeAdminApp({ health, metrics }: { health: Health; metrics: Metrics }): Koa {
+export function makeAdminApp({ health, metrics, log }: { health: Health; metrics: Metrics; log: Logger }): Koa {
   const app = new Koa()
+  app.on('error', (err: unknown) => log.error({ err }, 'admin'))
   app.use(async function answerOperator(ctx) {
     if (ctx.path === '/metrics') {
       ctx.type = metrics.registry.contentType

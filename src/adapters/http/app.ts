@@ -45,6 +45,7 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   const showAddressQuota = makeShowAddressQuota(deps)
 
   const app = new Koa<RequestState>()
+  app.on('error', (err: unknown) => deps.log.error({ err }, 'outside of the error boundary'))
   app.use(identifyRequest())
   app.use(logRequests(deps))
   app.use(securityHeaders())

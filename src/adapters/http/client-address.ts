@@ -8,7 +8,7 @@ const IPV6_PREFIX_BITS = 64
  * Of `X-Forwarded-For` only what the `trustedHops` nearest proxies wrote is believed, counted from the right.
  */
 export function clientAddress(socketAddress: string, forwardedFor: string, trustedHops: number): string {
-  const hops = [...forwardedFor.split(',').map((entry) => entry.trim()), socketAddress]
+  const hops = [...forwardedFor.split(',').map((entry) => withoutPort(entry.trim())), socketAddress]
   const trusted = hops.slice(-1 - trustedHops).filter((entry) => ipaddr.isValid(entry))
   return network(trusted[0] ?? socketAddress)
 }
@@ -19,4 +19,9 @@ function network(text: string): string {
   if (address.kind() === 'ipv4') return address.toString()
   const upperHalf = address.toByteArray().map((byte, index) => (index < IPV6_PREFIX_BITS / 8 ? byte : 0))
   return `${ipaddr.fromByteArray(upperHalf).toString()}/${IPV6_PREFIX_BITS}`
+}
+
+/** Some proxies write `192.0.2.1:4711` and `[2001:db8::1]:4711`. */
+function withoutPort(entry: string): string {
+  return entry.replace(/^\[([^\]]*)\](:\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
 }

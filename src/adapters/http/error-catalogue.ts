@@ -1,6 +1,6 @@
 /** Every error code that the service answers with: in this one place, from which the OpenAPI document and the README's table come. */
 export const ERROR_CATALOGUE = {
-  bad_request: { status: 400, message: 'The request is not valid HTTP.' },
+  bad_request: { status: 400, message: 'The request is not valid HTTP, or its method is unknown.' },
   invalid_parameter: { status: 400, message: 'A query parameter or header is not valid.' },
   invalid_cursor: { status: 400, message: 'The cursor is not one that this service gave out for this filter.' },
   missing_body: { status: 400, message: 'A JSON body is required.' },
@@ -15,7 +15,10 @@ export const ERROR_CATALOGUE = {
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   operation_removed: { status: 410, message: 'This operation was removed; use GET /v1/pets with the status filter.' },
   payload_too_large: { status: 413, message: 'The body is larger than 64 KiB.' },
-  unsupported_media_type: { status: 415, message: 'The body must be application/json in UTF-8, not compressed.' },
+  unsupported_media_type: {
+    status: 415,
+    message: 'The body must be sent with Content-Type: application/json, in UTF-8 and not compressed.',
+  },
   expectation_failed: { status: 417, message: 'The only expectation that can be met is 100-continue.' },
   idempotency_key_reused: { status: 422, message: 'This Idempotency-Key was used for another request.' },
   rate_limit_exceeded: { status: 429, message: 'The requests of this minute are used up; retry after the time in Retry-After.' },

@@ -20,7 +20,7 @@ export const SERVER_OPTIONS: ServerOptions = {
   // Longer than the idle time of the load balancers in front (60 s as a rule): else they send into a closing connection.
   keepAliveTimeout: 75_000,
   maxHeaderSize: 8 * 1024,
-  // Node's own answer to a missing Host has no body: `requireHost` answers instead.
+  // Node's own answer to a missing Host has no body: `requireSoundRequest` answers instead.
   requireHostHeader: false,
   insecureHTTPParser: false,
 }
@@ -39,7 +39,7 @@ export function securityHeaders(): Middleware {
 }
 
 /**
- * For the docs page: its own scripts, styles and fonts, and calls to this origin. Styles in the page are what the
+ * For the docs page: its own scripts and styles, and calls to this origin. Styles in the page are what the
  * documentation component sets on its own elements; scripts in the page stay forbidden.
  */
 export const DOCS_CONTENT_SECURITY_POLICY = [
@@ -47,9 +47,7 @@ export const DOCS_CONTENT_SECURITY_POLICY = [
   "script-src 'self'",
   "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data:",
-  "font-src 'self' data:",
   "connect-src 'self'",
-  "worker-src 'self' blob:",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",

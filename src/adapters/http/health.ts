@@ -35,23 +35,25 @@ export class Health {
   }
 
   async isReady(): Promise<boolean> {
-    const required = this.dependencies.filter((dependency) => dependency.required)
-    const up = await Promise.all(required.map((dependency) => dependency.isUp()))
-    return this.#accepting && up.every(Boolean)
+    return this.#accepting && (await statesOf(this.dependencies.filter(({ required }) => required))).every(({ up }) => up)
   }
 
   /** For the operator: never on the API port. */
   async details(): Promise<HealthDetails> {
-    const states = await Promise.all(
-      this.dependencies.map(async (dependency) => [dependency.name, (await dependency.isUp()) ? 'up' : 'down'] as const),
-    )
+    const states = await statesOf(this.dependencies)
     return {
-      ready: await this.isReady(),
+      ready: this.#accepting && states.every(({ required, up }) => up || !required),
       accepting: this.#accepting,
       uptimeSeconds: Math.floor(process.uptime()),
-      dependencies: Object.fromEntries(states),
+      dependencies: Object.fromEntries(states.map(({ name, up }) => [name, up ? 'up' : 'down'] as const)),
     }
   }
+}
+
+async function statesOf(dependencies: readonly Dependency[]): Promise<{ name: string; required: boolean; up: boolean }[]> {
+  return Promise.all(
+    dependencies.map(async (dependency) => ({ name: dependency.name, required: dependency.required, up: await dependency.isUp() })),
+  )
 }
 
 /** `/livez`: the process runs. `/readyz`: it may be given traffic. Neither says more. */

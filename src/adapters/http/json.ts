@@ -6,7 +6,7 @@ const INT64_DIGITS = INT64_MAX.toString().length
 
 /**
  * Parses JSON without losing a digit: a number whose value is whole becomes a bigint, however it is spelt (`7`, `7.0`, `7e0`);
- * any other, and any with more digits than an int64 has, becomes a number. Throws a SyntaxError, for duplicate keys too, and for
+ * any other, and any with more digits than an int64 has, becomes a number. Throws a SyntaxError, also for a key given twice with different values, and for
  * more than `maxDepth` levels of arrays and objects.
  */
 export function parseLosslessJson(text: string, maxDepth: number): unknown {

@@ -19,15 +19,18 @@ An HTTP and JSON interface to a store of animals: list them, add one, fetch one.
 |---|---|---|
 ${PLAN_NAMES.map((name) => planRow(name, plans[name].limits)).join('\n')}
 
-Every answer carries \`X-RateLimit-Limit\`, \`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\`. They describe the window that binds: the one with the
-fewest requests left, so that late in a day they may change from the minute to the day. \`RateLimit-Policy\` and \`RateLimit\` describe both.
-A refused request costs nothing. Wait for the time in \`Retry-After\` (whole seconds): it is exact. Who goes on sending after a 429 is banned for
-a while, first for 60 seconds and then twice as long each time. A request that fails by our fault (5xx) is given back.
-Answers without a verified key describe what the caller's address has left of failed authentications.
+- Every answer of an operation carries \`X-RateLimit-Limit\`, \`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\`. They describe the window with the fewest
+  requests left, so that late in a day they may change from the minute to the day. \`RateLimit-Policy\` and \`RateLimit\` describe both.
+- Windows are fixed: the day begins at 00:00 UTC, the minute at a second of its own for each key.
+- A refused request costs nothing. Wait for the time in \`Retry-After\` (whole seconds): it is exact.
+- Who goes on sending after a 429 is banned for a while, first for 60 seconds and then twice as long each time.
+- A request that fails by our fault (5xx) is given back.
+- Answers without a verified key describe what the caller's address has left of failed authentications.
 
 **Numbers.** \`categoryId\` is an int64 and kept to the last digit: read it with a parser that does not round. Assigned ids are at most 2^53-1.
 
 **Errors.** Every error is \`{code, message, status}\`; branch on \`code\`. Quote \`X-Request-Id\` when you report one.
+What is no readable HTTP request is refused before any operation, with 400, 408 or 431, the same body and \`X-Request-Id\`, but without quota headers.
 `.trim()
 
 function planRow(name: PlanName, limits: Limits | undefined): string {
@@ -71,7 +74,7 @@ const TEXTS: Record<string, oas31.HeaderObject> = {
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   },
   'Retry-After': {
-    description: 'Whole seconds to wait. After exactly that long the next request is served.',
+    description: 'Whole seconds to wait. On 429 it is exact: after that long the next request is served. On 503 it is an estimate.',
     schema: SECONDS,
     example: 21,
   },

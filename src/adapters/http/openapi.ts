@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import { stringify } from 'yaml'
 import type { oas31, ZodOpenApiPathItemObject, ZodOpenApiResponsesObject } from 'zod-openapi'
 import { createDocument } from 'zod-openapi'
@@ -113,7 +114,7 @@ function responsesOf(spec: OperationSpec): ZodOpenApiResponsesObject {
   const errors = statuses.map((status) => {
     const ofStatus = [...new Set(codes)].filter((code) => ERROR_CATALOGUE[code].status === status)
     const examples = Object.fromEntries(ofStatus.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: errorBody(code) }]))
-    const description = ofStatus.map((code) => `\`${code}\`: ${ERROR_CATALOGUE[code].message}`).join('\n\n')
+    const description = `${STATUS_CODES[status]}: ${ofStatus.map((code) => `\`${code}\``).join(', ')}.`
     return [
       `${status}`,
       { description, headers: headersOf(spec, status), content: { 'application/json': { schema: error, examples } } },

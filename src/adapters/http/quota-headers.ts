@@ -2,11 +2,14 @@ import type { Context } from 'koa'
 import type { AddressQuota } from '../../core/ports/failed-authentications.js'
 import type { Quota, WindowQuota } from '../../core/quota.js'
 
-/** What the caller's key has left, as the triple (of the binding window) and the IETF draft's fields (of both). */
-export function setKeyQuota(ctx: Context, quota: Quota): void {
+/**
+ * What the caller's key has left, as the triple (of the binding window) and the IETF draft's fields (of both).
+ * A ban ends within a second: its Reset is rounded up, and `waitSeconds` says what Retry-After says.
+ */
+export function setKeyQuota(ctx: Context, quota: Quota, waitSeconds?: number): void {
   setTriple(ctx, quota.binding)
   ctx.set('RateLimit-Policy', `"minute";q=${quota.minute.limit};w=60, "day";q=${quota.day.limit};w=86400`)
-  ctx.set('RateLimit', `"minute";${left(quota.minute, quota.nowMs)}, "day";${left(quota.day, quota.nowMs)}`)
+  ctx.set('RateLimit', `"minute";${left(quota.minute, quota.nowMs, waitSeconds)}, "day";${left(quota.day, quota.nowMs, waitSeconds)}`)
 }
 
 /** What the caller's address has left of failed authentications: all there is to say where no key was verified. */
@@ -27,6 +30,6 @@ function setTriple(ctx: Context, { limit, remaining, resetSeconds }: WindowQuota
   ctx.set('X-RateLimit-Reset', `${resetSeconds}`)
 }
 
-function left({ remaining, resetSeconds }: WindowQuota, nowMs: number): string {
-  return `r=${remaining};t=${secondsUntil(resetSeconds, nowMs)}`
+function left({ remaining, resetSeconds }: WindowQuota, nowMs: number, waitSeconds = secondsUntil(resetSeconds, nowMs)): string {
+  return `r=${remaining};t=${waitSeconds}`
 }

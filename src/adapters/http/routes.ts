@@ -1,4 +1,3 @@
-import { METHODS } from 'node:http'
 import Router from '@koa/router'
 import type { FoundRoute, Middleware } from './context.js'
 import { requireJsonAccepted } from './middleware/require-sound-request.js'
@@ -22,7 +21,7 @@ export function isApiPath(path: string): boolean {
 
 /** Paths are matched to the letter: case and trailing slashes count. */
 export function makeRoutes(operations: readonly Operation[], pages: readonly ServicePage[], publicUrl: string): Routes {
-  const router = new Router({ methods: METHODS, sensitive: true, strict: true })
+  const router = new Router({ sensitive: true, strict: true })
   const byId = new Map(operations.map((operation) => [operation.operationId, operation]))
   for (const { operationId, method, path, before = [], handle } of operations) {
     router[method](operationId, API_PREFIX + path.replaceAll(/\{(\w+)\}/g, ':$1'), requireJsonAccepted(), ...before, handle)

@@ -24,9 +24,8 @@ const PAGE_LIMIT_DEFAULT = 20
 
 export const pageLimit = z
   .string()
-  .regex(/^[1-9]\d{0,2}$/, mustBe(`a whole number from 1 to ${PAGE_LIMIT_MAX}`))
+  .refine((text) => /^[1-9]\d{0,2}$/.test(text) && Number(text) <= PAGE_LIMIT_MAX, mustBe(`a whole number from 1 to ${PAGE_LIMIT_MAX}`))
   .transform(Number)
-  .refine((limit) => limit <= PAGE_LIMIT_MAX, mustBe(`a whole number from 1 to ${PAGE_LIMIT_MAX}`))
   .default(PAGE_LIMIT_DEFAULT)
   .meta({
     override: { type: 'integer', format: 'int32', minimum: 1, maximum: PAGE_LIMIT_MAX, default: PAGE_LIMIT_DEFAULT },

@@ -92,6 +92,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, log: Log
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  // A client that keeps its side open is not waited for: it may be one of the slow ones that the timeouts are for.
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
   log.info({ requestId, status, code, cause: error.code }, 'unreadable request')
 }

@@ -4,6 +4,7 @@ import type { ApiKeyLookup } from '../ports/api-key-lookup.js'
 import type { ApiKeySecrets } from '../ports/api-key-secrets.js'
 import type { Clock } from '../ports/clock.js'
 import type { AddressQuota, FailedAuthentications } from '../ports/failed-authentications.js'
+import { Turns } from '../turns.js'
 
 export type Authentication =
   | { readonly kind: 'verified'; readonly key: ApiKey }
@@ -28,7 +29,7 @@ export function makeAuthenticate(ports: {
   clock: Clock
 }): Authenticate {
   const { secrets, apiKeys, failedAuthentications, clock } = ports
-  const underWay = new Map<string, Set<Promise<Authentication>>>()
+  const turns = new Turns()
 
   return async ({ secret, address }) => {
     const secretHash = secret === undefined ? undefined : secrets.hash(secret)
@@ -45,23 +46,14 @@ export function makeAuthenticate(ports: {
   async function lookUpInTurn(secretHash: string, address: string): Promise<Authentication> {
     while (!apiKeys.hasFound(secretHash)) {
       const quota = await failedAuthentications.peek(address)
+      const room = quota.remaining - turns.underWay(address)
+      if (room > 1 || quota.remaining === 0) turns.pass(address)
       if (quota.remaining === 0) return { kind: 'locked-out', quota }
-      const others = underWay.get(address)
-      if (!others || others.size < quota.remaining) break
-      await Promise.race(others)
+      if (room > 0) return turns.take(address, () => lookUp(secretHash, address))
+      await turns.wait(address)
     }
-    return recalled(secretHash) ?? keepTurn(address, lookUp(secretHash, address))
-  }
-
-  async function keepTurn(address: string, lookingUp: Promise<Authentication>): Promise<Authentication> {
-    const ofAddress = underWay.get(address) ?? new Set()
-    underWay.set(address, ofAddress.add(lookingUp))
-    try {
-      return await lookingUp
-    } finally {
-      ofAddress.delete(lookingUp)
-      if (ofAddress.size === 0) underWay.delete(address)
-    }
+    turns.pass(address)
+    return recalled(secretHash) ?? lookUp(secretHash, address)
   }
 
   function recalled(secretHash: string): Authentication | undefined {

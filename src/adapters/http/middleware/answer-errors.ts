@@ -3,6 +3,7 @@ import type { Middleware } from '../context.js'
 import { answerJson } from '../context.js'
 import { errorBody } from '../error-catalogue.js'
 import { toHttpError } from '../http-error.js'
+import { isApiPath } from '../routes.js'
 import type { ShowAddressQuota } from './authenticate.js'
 
 /** The one edge at which thrown errors become answers. Headers set before the error stay: Koa's own error path would drop them. */
@@ -16,8 +17,11 @@ export function answerErrors({ log, showAddressQuota }: { log: Logger; showAddre
       ctx.state.errorCode = error.code
       ctx.set(error.headers)
       answerJson(ctx, error.status, JSON.stringify(errorBody(error.code, error.message)))
-      // No error is without quota headers, also where it came before there was a quota to report.
-      if (!ctx.response.get('X-RateLimit-Limit')) {
+      // No error is without quota headers, also where it came before there was a quota to report: but for what a page itself answers,
+      // for health must not depend on what counts.
+      const { found } = ctx.state
+      const isPage = found?.methodAllowed && !isApiPath(found.template)
+      if (!isPage && !ctx.response.get('X-RateLimit-Limit')) {
         await showAddressQuota(ctx).catch((err: unknown) => log.error({ requestId: ctx.state.requestId, err }, 'quota headers missing'))
       }
     }

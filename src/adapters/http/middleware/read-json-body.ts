@@ -42,6 +42,8 @@ function requireJsonType(ctx: RequestContext): void {
   }
   const coding = ctx.get('Content-Encoding').toLowerCase()
   if (coding && coding !== 'identity') throw new HttpError('unsupported_media_type', { headers: { 'Accept-Encoding': 'identity' } })
+  // The parser knows it in lower case only.
+  delete ctx.req.headers['content-encoding']
 }
 
 function refuseUnreadable(error: Error & { status?: number }): never {

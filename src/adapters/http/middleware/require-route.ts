@@ -1,7 +1,7 @@
 import type { Middleware } from '../context.js'
 import { HttpError } from '../http-error.js'
 
-/** 404, then 405: behind authentication and quota, so that a stranger learns nothing of what is there. */
+/** 404, then 405: behind authentication and quota, for they are requests that count like any other. */
 export function requireRoute(): Middleware {
   return async function requireKnownRoute(ctx, next) {
     const { found } = ctx.state

@@ -15,14 +15,19 @@ export function spendQuota({ quotas, plans }: { quotas: QuotaStore; plans: Plans
     const rules = quotaRulesFor(key, plans)
     const verdict = await quotas.take(key.keyId, rules)
     ctx.state.verdict = verdict
-    setKeyQuota(ctx, verdict.quota)
+    setKeyQuota(ctx, verdict.quota, verdict.kind === 'banned' ? verdict.retryAfterSeconds : undefined)
     if (verdict.kind !== 'admitted') throw tooMany(verdict)
 
     try {
       await next()
     } catch (thrown) {
       const ourFault = toHttpError(thrown).status >= 500
-      if (ourFault && 'charge' in verdict) setKeyQuota(ctx, await quotas.refund(key.keyId, verdict.charge, rules))
+      if (ourFault && 'charge' in verdict) {
+        const quota = await quotas.refund(key.keyId, verdict.charge, rules).catch((refundError: unknown) => {
+          throw new AggregateError([thrown, refundError], 'A request failed, and so did its refund')
+        })
+        setKeyQuota(ctx, quota)
+      }
       throw thrown
     }
   }

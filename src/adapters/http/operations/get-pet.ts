@@ -1,7 +1,8 @@
 import { parseInt64 } from '../../../core/int64.js'
-import type { GetPet } from '../../../core/use-cases/get-pet.js'
+import type { EnsureGetPetOffered, GetPet } from '../../../core/use-cases/get-pet.js'
 import { GET_PET_REMOVED_AT_MS } from '../../../core/use-cases/get-pet.js'
 import { z } from 'zod'
+import type { Middleware } from '../context.js'
 import { answerJson } from '../context.js'
 import type { Operation, OperationSpec } from '../operation.js'
 import { API_PREFIX } from '../operation.js'
@@ -37,16 +38,23 @@ export const getPetSpec = {
   },
 } as const satisfies OperationSpec
 
-export function makeGetPetOperation({ getPet }: { getPet: GetPet }): Operation {
+export function makeGetPetOperation({ getPet, ensureOffered }: { getPet: GetPet; ensureOffered: EnsureGetPetOffered }): Operation {
   const serialise = makeSerialiser<object>(pet)
 
   return {
     ...getPetSpec,
-    before: [refuseParameters()],
+    before: [refuseOnceRemoved(ensureOffered), refuseParameters()],
     async handle(ctx) {
       const { petId } = ctx['params'] as { petId: string }
       // The specification gives this operation no 400: what is no int64 is the id of no pet.
       answerJson(ctx, 200, serialise(await getPet(parseInt64(petId))))
     },
+  }
+}
+
+function refuseOnceRemoved(ensureOffered: EnsureGetPetOffered): Middleware {
+  return async function refuseRemoved(_ctx, next) {
+    ensureOffered()
+    await next()
   }
 }

@@ -9,6 +9,8 @@ import { validQuery } from '../validation.js'
 
 const orders = z.array(order).max(100)
 
+const EXAMPLE = { id: 1, petId: 4, quantity: 1, status: 'delivered', complete: true, shipDate: '2026-10-02T09:00:00.000Z' }
+
 export const listOrdersSpec = {
   operationId: 'listOrders',
   method: 'get',
@@ -20,7 +22,9 @@ export const listOrdersSpec = {
     summary: 'List orders',
     description: 'A page of orders in ascending id, paged and filtered as pets are. Experimental: its shape may change at any time.',
     requestParams: { query: orderQuery },
-    responses: { 200: { description: 'The orders of this page.', content: { 'application/json': { schema: orders } } } },
+    responses: {
+      200: { description: 'The orders of this page.', content: { 'application/json': { schema: orders, example: [EXAMPLE] } } },
+    },
   },
 } as const satisfies OperationSpec
 

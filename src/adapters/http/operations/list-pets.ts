@@ -19,10 +19,15 @@ export const listPetsSpec = {
     tags: ['pets'],
     summary: 'List animals',
     description:
-      'A page of pets in ascending id. While there is more, the `Link` header holds the address of the next page; it is absent on the last one. ' +
+      'A page of pets in ascending id. While there is more, the `Link` header has an entry with `rel="next"`; the last page has no such entry. ' +
       'Pets added while you page may or may not appear; no pet appears twice.',
     requestParams: { query: petQuery },
-    responses: { 200: { description: 'The pets of this page.', content: { 'application/json': { schema: pets } } } },
+    responses: {
+      200: {
+        description: 'The pets of this page.',
+        content: { 'application/json': { schema: pets, example: [{ id: 1, name: 'Rex', categoryId: 7, status: 'available' }] } },
+      },
+    },
   },
 } as const satisfies OperationSpec
 
