@@ -24,7 +24,7 @@ export function spendQuota({ quotas, plans }: { quotas: QuotaStore; plans: Plans
       const ourFault = toHttpError(thrown).status >= 500
       if (ourFault && 'charge' in verdict) {
         const quota = await quotas.refund(key.keyId, verdict.charge, rules).catch((refundError: unknown) => {
-          throw new AggregateError([thrown, refundError], 'A request failed, and so did its refund')
+          throw new AggregateError([thrown, refundError], 'A request failed, and so did its refund', { cause: refundError })
         })
         setKeyQuota(ctx, quota)
       }
