@@ -23,14 +23,16 @@ export function spendQuota({ quotas, plans }: { quotas: QuotaStore; plans: Plans
     } catch (thrown) {
       const ourFault = toHttpError(thrown).status >= 500
       if (ourFault && 'charge' in verdict) {
-        const quota = await quotas.refund(key.keyId, verdict.charge, rules).catch((refundError: unknown) => {
-          throw new AggregateError([thrown, refundError], 'A request failed, and so did its refund', { cause: refundError })
-        })
-        setKeyQuota(ctx, quota)
+        const refunding = quotas.refund(key.keyId, verdict.charge, rules)
+        setKeyQuota(ctx, await refunding.catch((refundError: unknown) => Promise.reject(both(thrown, refundError))))
       }
       throw thrown
     }
   }
+}
+
+function both(thrown: unknown, refundError: unknown): AggregateError {
+  return new AggregateError([thrown, refundError], 'A request failed, and so did its refund')
 }
 
 function tooMany(refusal: Refusal): HttpError {
