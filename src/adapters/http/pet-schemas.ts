@@ -48,7 +48,7 @@ export const idempotencyKeyHeader = z
   .regex(/^("?)[\w.:-]{1,255}\1$/, mustBe('1 to 255 letters, digits or _ . : -, in double quotes or without'))
   .transform((sent) => sent.replaceAll('"', ''))
   .meta({
-    override: { type: 'string', minLength: 1, maxLength: 257, pattern: '^"?[A-Za-z0-9_.:-]{1,255}"?$' },
+    override: { type: 'string', minLength: 1, maxLength: 257, pattern: '^([A-Za-z0-9_.:-]{1,255}|"[A-Za-z0-9_.:-]{1,255}")$' },
     description: 'A value of your choice, unique per pet: a retry that carries it within 24 hours adds the pet once and gets the same 201.',
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   })
