@@ -61,8 +61,11 @@ const SETTINGS = [
 /** The first words of settings of several words: what begins so and is no setting is most likely one misspelt. */
 const STEMS = new Set(['DOCS_', ...SETTINGS.filter((name) => name.includes('_')).map((name) => `${name.split('_', 1)[0]}_`)])
 
-/** Set by others for their own purposes: the test run's image names, and what Kubernetes says of services called redis or mongodb. */
-const NOT_OURS = /^(REDIS|MONGODB)_(IMAGE|(.+_)?SERVICE_(HOST|PORT.*)|(.+_)?PORT(_\d+_(TCP|UDP).*)?)$/
+/** Set for the test run, which starts engines of its own. */
+const IMAGE_NAMES = ['REDIS_IMAGE', 'MONGODB_IMAGE']
+
+/** What Kubernetes tells every process of each service of its namespace, whatever that is called. */
+const SERVICE_LINK = /^(.+?)_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?)$/
 
 /** Whole numbers only, in plain decimal. */
 const wholeNumber = (min: number, max: number) =>
@@ -154,7 +157,7 @@ export function readConfig(env: Environment): Config {
     shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS', count(3_600_000)) ?? 25_000,
     logLevel: setting('LOG_LEVEL', logLevel) ?? 'info',
   }
-  if (config.drainDelayMs >= config.shutdownTimeoutMs) {
+  if (faults.length === 0 && config.drainDelayMs >= config.shutdownTimeoutMs) {
     faults.push('DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, for the stop includes it')
   }
   faults.push(...unknownSettings(env))
@@ -170,12 +173,21 @@ export function readProcessConfig(): Config {
 
 function unknownSettings(env: Environment): string[] {
   const unknown = Object.keys(env).filter(
-    (name) => !SETTINGS.includes(name) && !NOT_OURS.test(name) && [...STEMS].some((stem) => name.startsWith(stem)),
+    (name) =>
+      [...STEMS].some((stem) => name.startsWith(stem)) &&
+      !SETTINGS.includes(name) &&
+      !IMAGE_NAMES.includes(name) &&
+      !isServiceLink(name, env),
   )
   return unknown.map((name) => {
     const stem = `${name.split('_', 1)[0]}_`
     return `${name} is no setting; those that begin like it are ${SETTINGS.filter((known) => `${known}_`.startsWith(stem)).join(', ')}`
   })
+}
+
+function isServiceLink(name: string, env: Environment): boolean {
+  const [, service] = SERVICE_LINK.exec(name) ?? []
+  return env[`${service}_SERVICE_HOST`] !== undefined && env[`${service}_SERVICE_PORT`] !== undefined
 }
 
 const limits = z.strictObject({ minute: z.int().min(1), day: z.int().min(1) })

@@ -1,3 +1,5 @@
+import { StoreUnavailable } from './errors.js'
+
 interface Waiter {
   readonly wake: () => void
   readonly giveUp: (reason: unknown) => void
@@ -8,22 +10,32 @@ interface Line {
   readonly waiting: Waiter[]
 }
 
-/** Lets tasks of one name run side by side as far as there is room; the others wait in a line, and each end wakes the first of them. */
+/**
+ * Tasks of one name run side by side as far as there is room, which the callers judge. The others wait, and each end wakes the one
+ * that has waited longest; it then competes with newcomers. Nothing is kept of a name without tasks and waiters.
+ */
 export class Turns {
   readonly #lines = new Map<string, Line>()
+
+  /** How many names have tasks or waiters. */
+  get size(): number {
+    return this.#lines.size
+  }
 
   underWay(name: string): number {
     return this.#lines.get(name)?.underWay ?? 0
   }
 
-  /** Waits until a task ends, or the one before in the line turns out to need no turn. Rejects when a task fails, as its reason says. */
+  /** Waits until a task ends, or one that was woken passes. Rejects with an outage that ended a task. */
   wait(name: string): Promise<void> {
     return new Promise((wake, giveUp) => this.#line(name).waiting.push({ wake, giveUp }))
   }
 
   /** For who was woken and needs no turn after all, or sees more room: the next one is woken. */
   pass(name: string): void {
-    this.#lines.get(name)?.waiting.shift()?.wake()
+    const line = this.#lines.get(name)
+    line?.waiting.shift()?.wake()
+    if (line?.underWay === 0 && line.waiting.length === 0) this.#lines.delete(name)
   }
 
   async take<Value>(name: string, task: () => Promise<Value>): Promise<Value> {
@@ -32,12 +44,11 @@ export class Turns {
     try {
       return await task()
     } catch (error) {
-      for (const { giveUp } of line.waiting.splice(0)) giveUp(error)
+      if (error instanceof StoreUnavailable) for (const { giveUp } of line.waiting.splice(0)) giveUp(error)
       throw error
     } finally {
       line.underWay -= 1
       this.pass(name)
-      if (line.underWay === 0 && line.waiting.length === 0) this.#lines.delete(name)
     }
   }
 

@@ -203,6 +203,16 @@ describe('1,000 keys that are new to this replica, from one address at once', ()
   })
 })
 
+describe('keys that wait behind one whose quota cannot be asked for', () => {
+  it('are served all the same', async () => {
+    const { authenticate, aKey, failPeek } = aGate()
+    const secrets = await Promise.all(Array.from({ length: PER_MINUTE + 3 }, async (_, at) => (await aKey({ keyId: `key_${at}` })).secret))
+    failPeek(PER_MINUTE + 4)
+    const settled = await Promise.allSettled(secrets.map((secret) => authenticate({ secret, address: ADDRESS })))
+    expect(settled.filter(({ status }) => status === 'rejected')).to.have.lengthOf(1)
+  })
+})
+
 type Gate = ReturnType<typeof aGate>
 
 /** What a caller may send that is no usable key. */
@@ -238,11 +248,16 @@ function aGate() {
   const apiKeys = new CachedApiKeyLookup(store, clock)
   const peek = failedAuthentications.peek.bind(failedAuthentications)
   let peeked = 0
+  let failing: number | undefined
   failedAuthentications.peek = (address) => {
     peeked += 1
-    return peek(address)
+    return peeked === failing ? Promise.reject(new Error('No answer')) : peek(address)
   }
   return {
+    /** Makes the `nth` asking for the quota of an address fail. */
+    failPeek: (nth: number) => {
+      failing = nth
+    },
     /** How often the quota of an address was asked for. */
     peeks: () => peeked,
     clock,

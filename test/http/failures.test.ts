@@ -93,6 +93,20 @@ describe('a failure of ours', () => {
         expect(JSON.stringify(failing.logLines)).to.include('hunter2').and.to.include('no refund today')
       })
     })
+
+    it('in a refund leaves the answer as it was: an outage is 503 with Retry-After', () => {
+      const broken: TestApiOptions['rebind'] = (container) => {
+        container.get<QuotaStore>(TOKENS.quotas).refund = () => Promise.reject(surprise())
+        container
+          .rebind<PetStore>(TOKENS.pets)
+          .toConstantValue(Object.assign(new UnreliablePetStore(), { failure: new StoreUnavailable('away') }))
+      }
+      return withApi({ rebind: broken }, async (failing, failingKey) => {
+        const answer = await failing.send('/v1/pets', { key: failingKey })
+        expectError(answer, 503, 'service_unavailable')
+        expect(retryAfterSeconds(answer)).to.be.at.least(1)
+      })
+    })
   })
 
   describe('of a store that is away', () => {

@@ -451,8 +451,9 @@ describe('the settings', () => {
       expect(() => readConfig({ PORT: undefined, MONGODB_URL: undefined, REDIS_URL_FILE: undefined })).not.to.throw()
     })
 
-    it('but are what Kubernetes says of services called redis and mongodb, or like that, are let be', () => {
-      const links = ['REDIS', 'MONGODB', 'REDIS_MASTER', 'REDIS_SENTINEL_0', 'MONGODB_HEADLESS'].map((service) => ({
+    it('but are what Kubernetes says of the services of a namespace, whatever their names, are let be', () => {
+      const services = ['REDIS', 'MONGODB', 'REDIS_MASTER', 'REDIS_SENTINEL_0', 'MONGODB_HEADLESS', 'LOG_COLLECTOR', 'ADMIN_UI']
+      const links = services.map((service) => ({
         [`${service}_SERVICE_HOST`]: '10.0.0.1',
         [`${service}_SERVICE_PORT`]: '6379',
         [`${service}_SERVICE_PORT_TCP_REDIS`]: '6379',

@@ -39,21 +39,32 @@ export function makeAuthenticate(ports: {
   }
 
   /**
-   * Of an address no more keys are looked up at a time than it may still fail: guessing many at once gains nothing.
+   * Of an address no more keys are looked up at a time than it may still fail, as far as that count is fresh: guessing many at once
+   * gains nothing.
    * The others wait, and an outage that ends a look-up ends their waiting. A key that this replica has found before
    * works on behind an address that somebody else has used up.
    */
   async function lookUpInTurn(secretHash: string, address: string): Promise<Authentication> {
+    let woken = false
     while (!apiKeys.hasFound(secretHash)) {
-      const quota = await failedAuthentications.peek(address)
+      const quota = await peekOrPass(address)
       const room = quota.remaining - turns.underWay(address)
       if (room > 1 || quota.remaining === 0) turns.pass(address)
       if (quota.remaining === 0) return { kind: 'locked-out', quota }
       if (room > 0) return turns.take(address, () => lookUp(secretHash, address))
       await turns.wait(address)
+      woken = true
     }
-    turns.pass(address)
+    if (woken) turns.pass(address)
     return recalled(secretHash) ?? lookUp(secretHash, address)
+  }
+
+  /** Who was woken and fails here must not leave the others asleep. */
+  async function peekOrPass(address: string): Promise<AddressQuota> {
+    return failedAuthentications.peek(address).catch((error: unknown) => {
+      turns.pass(address)
+      throw error
+    })
   }
 
   function recalled(secretHash: string): Authentication | undefined {

@@ -24,15 +24,21 @@ export function spendQuota({ quotas, plans }: { quotas: QuotaStore; plans: Plans
       const ourFault = toHttpError(thrown).status >= 500
       if (ourFault && 'charge' in verdict) {
         const refunding = quotas.refund(key.keyId, verdict.charge, rules)
-        setKeyQuota(ctx, await refunding.catch((refundError: unknown) => Promise.reject(both(thrown, refundError))))
+        setKeyQuota(ctx, await refunding.catch((refundError: unknown) => Promise.reject(withBoth(thrown, refundError))))
       }
       throw thrown
     }
   }
 }
 
-function both(thrown: unknown, refundError: unknown): AggregateError {
-  return new AggregateError([thrown, refundError], 'A request failed, and so did its refund')
+/** The answer to the request's own failure; the log tells of both. */
+function withBoth(thrown: unknown, refundError: unknown): HttpError {
+  const { code, message, headers } = toHttpError(thrown)
+  return new HttpError(code, {
+    message,
+    headers,
+    cause: new AggregateError([thrown, refundError], 'A request failed, and so did its refund'),
+  })
 }
 
 function tooMany(refusal: Refusal): HttpError {
