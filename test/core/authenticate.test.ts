@@ -203,13 +203,34 @@ describe('1,000 keys that are new to this replica, from one address at once', ()
   })
 })
 
-describe('keys that wait behind one whose quota cannot be asked for', () => {
-  it('are served all the same', async () => {
-    const { authenticate, aKey, failPeek } = aGate()
-    const secrets = await Promise.all(Array.from({ length: PER_MINUTE + 3 }, async (_, at) => (await aKey({ keyId: `key_${at}` })).secret))
-    failPeek(PER_MINUTE + 4)
-    const settled = await Promise.allSettled(secrets.map((secret) => authenticate({ secret, address: ADDRESS })))
+describe('keys that wait for their turn behind an address that may fail only once more', () => {
+  async function waitingKeys(count: number) {
+    const gate = aGate()
+    for (let failure = 1; failure < PER_MINUTE; failure += 1) await gate.authenticate({ secret: 'malformed', address: ADDRESS })
+    const secrets = await Promise.all(Array.from({ length: count }, async (_, at) => (await gate.aKey({ keyId: `key_${at}` })).secret))
+    return { ...gate, authenticateAll: () => Promise.allSettled(secrets.map((secret) => gate.authenticate({ secret, address: ADDRESS }))) }
+  }
+
+  it('are served also when the one before them fails for want of a quota', async () => {
+    const { authenticateAll, failPeek } = await waitingKeys(3)
+    failPeek(4)
+    const settled = await authenticateAll()
     expect(settled.filter(({ status }) => status === 'rejected')).to.have.lengthOf(1)
+  })
+
+  it('are looked up side by side once the minute has changed', async () => {
+    const { authenticateAll, store, clock } = await waitingKeys(4)
+    let underWay = 0
+    let most = 0
+    store.answering = async () => {
+      underWay += 1
+      most = Math.max(most, underWay)
+      await new Promise(setImmediate)
+      clock.advanceSeconds(60)
+      underWay -= 1
+    }
+    await authenticateAll()
+    expect(most).to.equal(3)
   })
 })
 
