@@ -7,7 +7,7 @@ import { startUpNotice } from './adapters/cli/start-up-notice.js'
 import type { Health } from './adapters/http/health.js'
 import type { Metrics } from './adapters/http/metrics.js'
 import { openApiText } from './adapters/http/openapi.js'
-import { drain, listen, makeServer } from './adapters/http/server.js'
+import { announceClose, drain, listen, makeServer } from './adapters/http/server.js'
 import type { Config } from './config.js'
 import { ConfigError, readProcessConfig } from './config.js'
 import type { Container } from './container.js'
@@ -87,6 +87,7 @@ async function stop(
 ): Promise<void> {
   const endMs = Date.now() + shutdownTimeoutMs
   container.get<Health>(TOKENS.health).stopAccepting()
+  announceClose(api)
   await new Promise((resolve) => setTimeout(resolve, drainDelayMs))
   await drain(api, Math.max(0, endMs - Date.now()))
   await drain(admin, Math.max(0, endMs - Date.now()))

@@ -30,6 +30,15 @@ describe('the service, told to stop', () => {
     await endProcesses()
   })
 
+  it('tells clients during DRAIN_DELAY_MS not to use their connections again', async () => {
+    const service = await startService({ DRAIN_DELAY_MS: '1500' })
+    expect((await fetch(`${service.url}/livez`)).headers.get('connection')).to.equal('keep-alive')
+    service.signal('SIGTERM')
+    await until('/readyz says 503', async () => (await service.send('/readyz')).status === 503)
+    expect((await fetch(`${service.url}/livez`)).headers.get('connection')).to.equal('close')
+    expect(await service.ended).to.include({ exitCode: 0, stderr: '' })
+  })
+
   it('is no longer ready during DRAIN_DELAY_MS, and serves on until that is over', async () => {
     const service = await startService({ DRAIN_DELAY_MS: '1500' })
     const signalledMs = performance.now()

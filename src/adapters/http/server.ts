@@ -40,6 +40,11 @@ export async function listen(server: Server, host: string, port: number): Promis
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`
 }
 
+/** From now on answers tell their clients not to use the connection again: a balancer then turns to another replica by itself. */
+export function announceClose(server: Server): void {
+  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
+}
+
 /** Lets requests in progress end, for `timeoutMs` at most; then cuts them. */
 export async function drain(server: Server, timeoutMs: number): Promise<void> {
   // A connection whose request is in progress stays open after its answer, so idle ones are closed again and again.
