@@ -57,7 +57,7 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
 /** Something the operator has to change; told in one sentence, without a stack. */
 class CannotStart extends Error {}
 
-/** The first signal stops in order, the second at once. A surprise that nobody caught stops in order too, and says so by the exit code. */
+/** The first signal stops in order, the second at once. A surprise that nobody caught stops in order too, with another exit code. */
 function stopOnSignals(container: Container, config: Config, servers: readonly [Server, Server]): void {
   const log = container.get<Logger>(TOKENS.log)
   let stopping = false

@@ -6,7 +6,7 @@ import type { Clock } from '../../src/core/ports/clock.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { anApiKey, aSecretHash } from './builders.js'
 import { rejection } from './rejection.js'
-import { WatchedApiKeyStore } from './watched-api-key-store.js'
+import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 
 const KEY = anApiKey()
 const { secretHash } = KEY

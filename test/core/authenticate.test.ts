@@ -8,7 +8,7 @@ import type { Authentication } from '../../src/core/use-cases/authenticate.js'
 import { makeAuthenticate } from '../../src/core/use-cases/authenticate.js'
 import { anApiKey } from '../contracts/builders.js'
 import { rejection } from '../contracts/rejection.js'
-import { WatchedApiKeyStore } from '../contracts/watched-api-key-store.js'
+import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { MovableClock } from '../support/movable-clock.js'
 
 const PER_MINUTE = 5

@@ -7,7 +7,7 @@ import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { expectError, tripleOf } from '../support/answers.js'
 import type { TestApi, TestApiOptions } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { CountingApiKeyStore } from '../support/counting-api-key-store.js'
+import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { retryAfterSeconds } from '../support/quota-steps.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { ampleKey, withApi } from '../support/with-api.js'
@@ -16,11 +16,11 @@ describe('a failure of ours', () => {
   let api: TestApi
   let key: string
   let pets: UnreliablePetStore
-  let apiKeys: CountingApiKeyStore
+  let apiKeys: WatchedApiKeyStore
 
   beforeEach(async () => {
     pets = new UnreliablePetStore()
-    apiKeys = new CountingApiKeyStore()
+    apiKeys = new WatchedApiKeyStore()
     api = await startApi({
       rebind(container) {
         container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets)
@@ -66,7 +66,7 @@ describe('a failure of ours', () => {
     })
 
     it('while the key is looked up is a 500 with all its headers', async () => {
-      apiKeys.failure = surprise()
+      apiKeys.failWith(surprise())
       const answer = await get('/v1/pets')
       expectError(answer, 500, 'internal_error')
       expect(tripleOf(answer).limit).to.equal(30)
@@ -127,7 +127,7 @@ describe('a failure of ours', () => {
     }
 
     it('is 503 with all its headers while the key is looked up: an outage is no 401', async () => {
-      apiKeys.failure = away
+      apiKeys.failWith(away)
       const answer = await get('/v1/pets')
       expectError(answer, 503, 'service_unavailable')
       expect(retryAfterSeconds(answer)).to.be.within(1, 10)
@@ -135,16 +135,16 @@ describe('a failure of ours', () => {
     })
 
     it('is over with the outage: a key that could not be looked up is looked up again', async () => {
-      apiKeys.failure = away
+      apiKeys.failWith(away)
       await get('/v1/pets')
-      apiKeys.failure = undefined
+      apiKeys.failWith()
       expect(await get('/v1/pets')).to.have.property('status', 200)
     })
 
     it('is no failed authentication', async () => {
-      apiKeys.failure = away
+      apiKeys.failWith(away)
       for (let time = 0; time < 40; time += 1) await get('/v1/pets')
-      apiKeys.failure = undefined
+      apiKeys.failWith()
       expect(tripleOf(await api.send('/v1/pets')).remaining).to.equal(29)
     })
   })

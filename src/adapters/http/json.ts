@@ -6,8 +6,8 @@ const INT64_DIGITS = INT64_MAX.toString().length
 
 /**
  * Parses JSON without losing a digit: a number whose value is whole becomes a bigint, however it is spelt (`7`, `7.0`, `7e0`);
- * any other, and any with more digits than an int64 has, becomes a number. Throws a SyntaxError, also for a key given twice with different values, and for
- * more than `maxDepth` levels of arrays and objects.
+ * any other, and any with more digits than an int64 has, becomes a number. Throws a SyntaxError, also for a key given twice with
+ * different values, and for more than `maxDepth` levels of arrays and objects.
  */
 export function parseLosslessJson(text: string, maxDepth: number): unknown {
   if (depthExceeds(text, maxDepth)) throw new SyntaxError(`More than ${maxDepth} levels of nesting`)

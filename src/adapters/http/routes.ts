@@ -1,6 +1,6 @@
 import Router from '@koa/router'
 import type { FoundRoute, Middleware } from './context.js'
-import { requireJsonAccepted } from './middleware/require-sound-request.js'
+import { requireJsonAccepted } from './middleware/require-json-accepted.js'
 import type { Operation } from './operation.js'
 import { API_PREFIX } from './operation.js'
 

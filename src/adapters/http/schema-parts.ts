@@ -13,7 +13,9 @@ export const mustBe = (what: string) => ({
 
 export const INT64 = { type: 'integer', format: 'int64' } as const
 
-export const int64 = z.bigint(mustBe('a whole number from -2^63 to 2^63-1')).refine(isInt64, mustBe('a whole number from -2^63 to 2^63-1'))
+const mustBeInt64 = mustBe('a whole number from -2^63 to 2^63-1')
+
+export const int64 = z.bigint(mustBeInt64).refine(isInt64, mustBeInt64)
 
 export const ASSIGNED_ID = { ...INT64, minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const
 

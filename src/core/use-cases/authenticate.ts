@@ -39,10 +39,9 @@ export function makeAuthenticate(ports: {
   }
 
   /**
-   * Of an address no more keys are looked up at a time than it may still fail, as far as that count is fresh: guessing many at once
-   * gains nothing.
-   * The others wait, and an outage that ends a look-up ends their waiting. A key that this replica has found before
-   * works on behind an address that somebody else has used up.
+   * Of an address no more keys are looked up at a time than it may still fail, as far as that count is fresh: guessing many at
+   * once gains nothing. The others wait, and an outage that ends a look-up ends their waiting. A key that this replica has found
+   * before works on behind an address that somebody else has used up.
    */
   async function lookUpInTurn(secretHash: string, address: string): Promise<Authentication> {
     let woken = false

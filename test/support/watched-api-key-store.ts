@@ -8,6 +8,11 @@ export class WatchedApiKeyStore extends MemoryApiKeyStore {
   answering: () => Promise<void> = async () => {}
   readonly #revoked = new Set<string>()
 
+  /** Every query fails with `error` from now on; with none, no more. */
+  failWith(error?: Error): void {
+    this.answering = error ? () => Promise.reject(error) : async () => {}
+  }
+
   revoke({ secretHash }: ApiKey): void {
     this.#revoked.add(secretHash)
   }
