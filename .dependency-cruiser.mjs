@@ -8,6 +8,7 @@ export const inhabited = [
   'src/adapters/cli/',
   'src/adapters/http/',
   'src/adapters/memory/',
+  'src/adapters/mongo/',
   'src/adapters/node/',
   'src/config.ts',
   'src/container.ts',

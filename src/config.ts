@@ -12,6 +12,8 @@ export interface Config {
   readonly adminHost: string
   /** 0 takes a free one. */
   readonly adminPort: number
+  /** Absent: everything is kept in this process. Holds a secret. */
+  readonly mongodbUrl?: string
   /** Absent: this process makes its own, and its cursors end with it. */
   readonly cursorSecret?: string
   /** Without a slash at its end; absent where links are relative. */
@@ -80,6 +82,7 @@ const onOff = { parser: z.enum(['on', 'off']).transform((value) => value === 'on
 const count = (max: number, min = 1) => ({ parser: wholeNumber(min, max), wants: `a whole number from ${min} to ${max}` })
 const logLevel = { parser: z.enum(LOG_LEVELS), wants: `one of ${LOG_LEVELS.join(', ')}` }
 const cursorSecret = { parser: z.string().refine((secret) => Buffer.byteLength(secret) >= 32), wants: '32 bytes or more' }
+const mongodbUrl = { parser: z.string().regex(/^mongodb(\+srv)?:\/\/\S+$/), wants: 'a URL that begins with mongodb:// or mongodb+srv://' }
 const publicUrl = {
   parser: z
     .string()
@@ -91,8 +94,11 @@ const publicUrl = {
   wants: 'an http or https URL without /v1, user, query or fragment',
 }
 
+/** What the settings are read for: commands that serve nothing need no secret of cursors. */
+export type Purpose = 'serve' | 'command'
+
 /** Reads every setting. Throws `ConfigError` with all faults together. */
-export function readConfig(env: Environment): Config {
+export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config {
   const faults: string[] = []
 
   function setting<Value>(name: string, { parser, wants }: { parser: z.ZodType<Value, string>; wants: string }): Value | undefined {
@@ -135,23 +141,26 @@ export function readConfig(env: Environment): Config {
     return undefined
   }
 
-  for (const name of ['MONGODB_URL', 'REDIS_URL']) {
-    if (env[name] !== undefined || env[`${name}_FILE`] !== undefined) {
-      faults.push(`${name} is not available yet: this release keeps its data in the process`)
-    }
+  const isSet = (name: string) => env[name] !== undefined || env[`${name}_FILE`] !== undefined
+  if (isSet('REDIS_URL')) faults.push('REDIS_URL is not available yet: in this release each process counts quotas by itself')
+  const distributed = isSet('MONGODB_URL')
+  if (distributed && purpose === 'serve' && !isSet('CURSOR_SECRET')) {
+    faults.push('CURSOR_SECRET must be set with MONGODB_URL, to the same value for all replicas')
   }
+  if (distributed && env['SAMPLE_DATA'] === 'on') faults.push('SAMPLE_DATA is for a process without MONGODB_URL; use petstore seed')
   const config = {
     host: setting('HOST', address) ?? '127.0.0.1',
     port: setting('PORT', port) ?? 8080,
     adminHost: setting('ADMIN_HOST', address) ?? '127.0.0.1',
     adminPort: setting('ADMIN_PORT', port) ?? 9090,
+    ...optional('mongodbUrl', setting('MONGODB_URL', mongodbUrl)),
     ...optional('cursorSecret', setting('CURSOR_SECRET', cursorSecret)),
     ...optional('publicUrl', setting('PUBLIC_URL', publicUrl)),
     trustedProxyHops: setting('TRUSTED_PROXY_HOPS', count(10, 0)) ?? 0,
     expectedReplicas: setting('EXPECTED_REPLICAS', count(10_000)) ?? 1,
     plans: plans(),
     docs: setting('DOCS', onOff) ?? true,
-    sampleData: setting('SAMPLE_DATA', onOff) ?? true,
+    sampleData: setting('SAMPLE_DATA', onOff) ?? !distributed,
     idBlockSize: setting('ID_BLOCK_SIZE', count(1_000_000)) ?? 64,
     drainDelayMs: setting('DRAIN_DELAY_MS', count(3_599_999, 0)) ?? 0,
     shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS', count(3_600_000)) ?? 25_000,
@@ -167,8 +176,8 @@ export function readConfig(env: Environment): Config {
 }
 
 /** The settings of this process. The only reader of `process.env`. */
-export function readProcessConfig(): Config {
-  return readConfig(process.env)
+export function readProcessConfig(purpose: Purpose = 'serve'): Config {
+  return readConfig(process.env, purpose)
 }
 
 function unknownSettings(env: Environment): string[] {

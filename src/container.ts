@@ -23,6 +23,14 @@ import { MemoryPetIds } from './adapters/memory/memory-pet-ids.js'
 import { MemoryPetStore } from './adapters/memory/memory-pet-store.js'
 import { MemoryQuotaStore } from './adapters/memory/memory-quota-store.js'
 import { SAMPLE_ORDERS, SAMPLE_PETS } from './adapters/memory/sample-data.js'
+import { MongoApiKeyStore } from './adapters/mongo/mongo-api-key-store.js'
+import { MongoConnection } from './adapters/mongo/mongo-connection.js'
+import { ensureIndexes } from './adapters/mongo/mongo-indexes.js'
+import { MongoIdempotencyStore } from './adapters/mongo/mongo-idempotency-store.js'
+import { MongoOrderStore } from './adapters/mongo/mongo-order-store.js'
+import { MongoPetIds } from './adapters/mongo/mongo-pet-ids.js'
+import { MongoPetStore } from './adapters/mongo/mongo-pet-store.js'
+import { BULK_TIMEOUT_MS, MongoSeedStore } from './adapters/mongo/mongo-seed-store.js'
 import { CryptoApiKeySecrets } from './adapters/node/crypto-api-key-secrets.js'
 import { SystemClock } from './adapters/node/system-clock.js'
 import type { Config } from './config.js'
@@ -37,14 +45,31 @@ import type { PetIds } from './core/ports/pet-ids.js'
 import type { PetStore } from './core/ports/pet-store.js'
 import type { QuotaStore } from './core/ports/quota-store.js'
 import { makeAuthenticate } from './core/use-cases/authenticate.js'
+import type { ChangeApiKeyPlan } from './core/use-cases/change-api-key-plan.js'
+import { makeChangeApiKeyPlan } from './core/use-cases/change-api-key-plan.js'
 import { makeCreatePet } from './core/use-cases/create-pet.js'
 import { makeEnsureGetPetOffered, makeGetPet } from './core/use-cases/get-pet.js'
 import type { IssueApiKey } from './core/use-cases/issue-api-key.js'
 import { makeIssueApiKey } from './core/use-cases/issue-api-key.js'
+import type { ListApiKeys } from './core/use-cases/list-api-keys.js'
+import { makeListApiKeys } from './core/use-cases/list-api-keys.js'
 import { makeListOrders } from './core/use-cases/list-orders.js'
 import { makeListPets } from './core/use-cases/list-pets.js'
+import type { RevokeApiKey } from './core/use-cases/revoke-api-key.js'
+import { makeRevokeApiKey } from './core/use-cases/revoke-api-key.js'
+import type { Seed } from './core/use-cases/seed.js'
+import { makeSeed } from './core/use-cases/seed.js'
+import type { ShowApiKey } from './core/use-cases/show-api-key.js'
+import { makeShowApiKey } from './core/use-cases/show-api-key.js'
 
 export type { Container }
+
+/** What the stores stand on. */
+export interface Storage {
+  /** Makes what is missing, such as indexes. Throws `StoreUnavailable`, and `OperatorError` that names what was refused and why. */
+  prepare(): Promise<void>
+  close(): Promise<void>
+}
 
 /** What can be had from the container, and put in another's place by a test. */
 export const TOKENS = {
@@ -52,6 +77,9 @@ export const TOKENS = {
   clock: Symbol('clock'),
   log: Symbol('log'),
   secrets: Symbol('secrets'),
+  mongo: Symbol('mongo'),
+  bulkMongo: Symbol('bulkMongo'),
+  storage: Symbol('storage'),
   pets: Symbol('pets'),
   petIds: Symbol('petIds'),
   orders: Symbol('orders'),
@@ -63,6 +91,11 @@ export const TOKENS = {
   health: Symbol('health'),
   metrics: Symbol('metrics'),
   issueApiKey: Symbol('issueApiKey'),
+  listApiKeys: Symbol('listApiKeys'),
+  showApiKey: Symbol('showApiKey'),
+  changeApiKeyPlan: Symbol('changeApiKeyPlan'),
+  revokeApiKey: Symbol('revokeApiKey'),
+  seed: Symbol('seed'),
   operations: Symbol('operations'),
   api: Symbol('api'),
   admin: Symbol('admin'),
@@ -76,25 +109,85 @@ export function makeContainer(config: Config, logTo: DestinationStream = process
   container.bind<Clock>(TOKENS.clock).to(SystemClock)
   container.bind<ApiKeySecrets>(TOKENS.secrets).to(CryptoApiKeySecrets)
   container.bind<Metrics>(TOKENS.metrics).toResolvedValue(() => new Metrics())
-  container.bind<Health>(TOKENS.health).toResolvedValue(() => new Health([]))
-  bindMemoryAdapters(container, config)
+  if (config.mongodbUrl === undefined) bindMemoryStores(container, config)
+  else bindMongoStores(container, config, config.mongodbUrl)
+  bindMemoryQuotas(container, config)
+  bindApiKeys(container, config)
   bindApi(container, config)
   return container
 }
 
 /** Everything in this process: nothing else has to be installed, and nothing outlives it. */
-function bindMemoryAdapters(container: Container, config: Config): void {
+function bindMemoryStores(container: Container, config: Config): void {
   const pets = config.sampleData ? SAMPLE_PETS : []
   const orders = config.sampleData ? SAMPLE_ORDERS : []
   container.bind<PetStore>(TOKENS.pets).toResolvedValue(() => new MemoryPetStore(pets))
   container.bind<PetIds>(TOKENS.petIds).toResolvedValue(() => new MemoryPetIds(pets.at(-1)?.id))
   container.bind<OrderStore>(TOKENS.orders).toResolvedValue(() => new MemoryOrderStore(orders))
-  container.bind<ApiKeyStore>(TOKENS.apiKeyStore).toResolvedValue(() => new MemoryApiKeyStore())
+  container.bind<ApiKeyStore>(TOKENS.apiKeyStore).toResolvedValue((clock: Clock) => new MemoryApiKeyStore(clock), [TOKENS.clock])
   container.bind<IdempotencyStore>(TOKENS.idempotency).toResolvedValue((clock: Clock) => new MemoryIdempotencyStore(clock), [TOKENS.clock])
+  container.bind<Storage>(TOKENS.storage).toConstantValue({ prepare: async () => {}, close: async () => {} })
+  container.bind<Health>(TOKENS.health).toResolvedValue(() => new Health([]))
+}
+
+/** What all replicas share: one connection pool for requests, and one whose answers may take a minute. */
+function bindMongoStores(container: Container, { idBlockSize }: Config, url: string): void {
+  const { mongo, clock } = TOKENS
+  container.bind<MongoConnection>(mongo).toResolvedValue(() => new MongoConnection(url))
+  container.bind<MongoConnection>(TOKENS.bulkMongo).toResolvedValue(() => new MongoConnection(url, { answerTimeoutMs: BULK_TIMEOUT_MS }))
+  container.bind<Storage>(TOKENS.storage).toResolvedValue(
+    (...connections: MongoConnection[]) => ({
+      prepare: () => ensureIndexes(url),
+      close: async () => void (await Promise.all(connections.map((connection) => connection.close()))),
+    }),
+    [mongo, TOKENS.bulkMongo],
+  )
+  container
+    .bind<Seed>(TOKENS.seed)
+    .toResolvedValue(({ db }: MongoConnection) => makeSeed({ seedStore: new MongoSeedStore(db) }), [TOKENS.bulkMongo])
+  container.bind<PetStore>(TOKENS.pets).toResolvedValue(({ db }: MongoConnection) => new MongoPetStore(db), [mongo])
+  container.bind<PetIds>(TOKENS.petIds).toResolvedValue(({ db }: MongoConnection) => new MongoPetIds(db, idBlockSize), [mongo])
+  container.bind<OrderStore>(TOKENS.orders).toResolvedValue(({ db }: MongoConnection) => new MongoOrderStore(db), [mongo])
+  container
+    .bind<ApiKeyStore>(TOKENS.apiKeyStore)
+    .toResolvedValue(({ db }: MongoConnection, now: Clock) => new MongoApiKeyStore(db, now), [mongo, clock])
+  container
+    .bind<IdempotencyStore>(TOKENS.idempotency)
+    .toResolvedValue(({ db }: MongoConnection, now: Clock) => new MongoIdempotencyStore(db, now), [mongo, clock])
+  container
+    .bind<Health>(TOKENS.health)
+    .toResolvedValue(
+      (connection: MongoConnection) => new Health([{ name: 'mongodb', required: true, isUp: () => connection.isUp() }]),
+      [mongo],
+    )
+}
+
+function bindMemoryQuotas(container: Container, config: Config): void {
   container.bind<QuotaStore>(TOKENS.quotas).toResolvedValue((clock: Clock) => new MemoryQuotaStore(clock), [TOKENS.clock])
   container
     .bind<FailedAuthentications>(TOKENS.failedAuthentications)
     .toResolvedValue((clock: Clock) => new MemoryFailedAuthentications(config.plans.failedAuthenticationsPerMinute, clock), [TOKENS.clock])
+}
+
+/** What the command line does with API keys. */
+function bindApiKeys(container: Container, { plans }: Config): void {
+  const { apiKeyStore: store, clock: now } = TOKENS
+  container
+    .bind<IssueApiKey>(TOKENS.issueApiKey)
+    .toResolvedValue(
+      (apiKeyStore: ApiKeyStore, secrets: ApiKeySecrets, clock: Clock) => makeIssueApiKey({ apiKeyStore, secrets, clock, plans }),
+      [store, TOKENS.secrets, now],
+    )
+  container
+    .bind<ListApiKeys>(TOKENS.listApiKeys)
+    .toResolvedValue((apiKeyStore: ApiKeyStore, clock: Clock) => makeListApiKeys({ apiKeyStore, clock }), [store, now])
+  container.bind<ShowApiKey>(TOKENS.showApiKey).toResolvedValue((apiKeyStore: ApiKeyStore) => makeShowApiKey({ apiKeyStore }), [store])
+  container
+    .bind<ChangeApiKeyPlan>(TOKENS.changeApiKeyPlan)
+    .toResolvedValue((apiKeyStore: ApiKeyStore) => makeChangeApiKeyPlan({ apiKeyStore, plans }), [store])
+  container
+    .bind<RevokeApiKey>(TOKENS.revokeApiKey)
+    .toResolvedValue((apiKeyStore: ApiKeyStore, clock: Clock) => makeRevokeApiKey({ apiKeyStore, clock }), [store, now])
 }
 
 function bindApi(container: Container, config: Config): void {
@@ -104,12 +197,6 @@ function bindApi(container: Container, config: Config): void {
   container
     .bind<ApiKeyLookup>(TOKENS.apiKeys)
     .toResolvedValue((store: ApiKeyStore, clock: Clock) => new CachedApiKeyLookup(store, clock), [TOKENS.apiKeyStore, TOKENS.clock])
-  container
-    .bind<IssueApiKey>(TOKENS.issueApiKey)
-    .toResolvedValue(
-      (apiKeyStore: ApiKeyStore, secrets: ApiKeySecrets, clock: Clock) => makeIssueApiKey({ apiKeyStore, secrets, clock, plans }),
-      [TOKENS.apiKeyStore, TOKENS.secrets, TOKENS.clock],
-    )
   container.bind<readonly Operation[]>(TOKENS.operations).toResolvedValue(
     (pets: PetStore, petIds: PetIds, orders: OrderStore, idempotency: IdempotencyStore, clock: Clock) => {
       const cursors = makeCursors(config.cursorSecret ?? randomBytes(32).toString('hex'))

@@ -2,6 +2,7 @@
 import type { RequestListener, Server } from 'node:http'
 import { CommanderError } from 'commander'
 import type { Logger } from 'pino'
+import type { KeyDesk } from './adapters/cli/keys-command.js'
 import { makeProgram } from './adapters/cli/program.js'
 import { startUpNotice } from './adapters/cli/start-up-notice.js'
 import type { Health } from './adapters/http/health.js'
@@ -10,13 +11,22 @@ import { openApiText } from './adapters/http/openapi.js'
 import { announceClose, drain, listen, makeServer } from './adapters/http/server.js'
 import type { Config } from './config.js'
 import { ConfigError, readProcessConfig } from './config.js'
-import type { Container } from './container.js'
+import type { Container, Storage } from './container.js'
 import { makeContainer, TOKENS } from './container.js'
+import { DomainError, OperatorError, StoreUnavailable } from './core/errors.js'
 import { PLAN_NAMES } from './core/plan.js'
+import type { Clock } from './core/ports/clock.js'
+import type { ChangeApiKeyPlan } from './core/use-cases/change-api-key-plan.js'
 import type { IssueApiKey, IssuedApiKey } from './core/use-cases/issue-api-key.js'
+import type { ListApiKeys } from './core/use-cases/list-api-keys.js'
+import type { RevokeApiKey } from './core/use-cases/revoke-api-key.js'
+import type { Seed } from './core/use-cases/seed.js'
+import type { ShowApiKey } from './core/use-cases/show-api-key.js'
 
 /** The demo key of a plan that has no limits of its own. */
 const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
+
+const STORAGE_RETRY_MS = 1_000
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const
 
@@ -32,11 +42,28 @@ async function serve(): Promise<void> {
   const apiUrl = await listenOrExplain(api, config.host, config.port, '')
   stopOnSignals(container, config, [api, admin])
   const demoKeys = await issueDemoKeys(container, config)
+  await prepareStorage(container)
   container.get<Health>(TOKENS.health).startAccepting()
   process.stdout.write(startUpNotice({ apiUrl, adminUrl, docs: config.docs, plans: config.plans, demoKeys }))
 }
 
-async function issueDemoKeys(container: Container, { plans }: Config): Promise<IssuedApiKey[]> {
+/** While the storage is away the process serves what it can, but is not ready. */
+async function prepareStorage(container: Container): Promise<void> {
+  const storage = container.get<Storage>(TOKENS.storage)
+  const log = container.get<Logger>(TOKENS.log)
+  for (;;) {
+    try {
+      return await storage.prepare()
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error
+      log.warn({ err: error }, 'waiting for the storage')
+      await new Promise((resolve) => setTimeout(resolve, STORAGE_RETRY_MS))
+    }
+  }
+}
+
+async function issueDemoKeys(container: Container, { plans, mongodbUrl }: Config): Promise<IssuedApiKey[]> {
+  if (mongodbUrl !== undefined) return []
   const issueApiKey = container.get<IssueApiKey>(TOKENS.issueApiKey)
   return Promise.all(
     PLAN_NAMES.map((plan) => issueApiKey({ owner: 'demo', plan, ...(plans.plans[plan].limits ? {} : { limits: DEMO_LIMITS }) })),
@@ -48,14 +75,11 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
     return await listen(server, host, port)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new CannotStart(
+    throw new OperatorError(
       `Cannot listen on ${host}:${port} (${code}): set ${prefix}HOST to an address of this machine and ${prefix}PORT to a free port, or to 0 for any`,
     )
   }
 }
-
-/** Something the operator has to change; told in one sentence, without a stack. */
-class CannotStart extends Error {}
 
 /** The first signal stops in order, the second at once. A surprise that nobody caught stops in order too, with another exit code. */
 function stopOnSignals(container: Container, config: Config, servers: readonly [Server, Server]): void {
@@ -79,7 +103,7 @@ function stopOnSignals(container: Container, config: Config, servers: readonly [
   })
 }
 
-/** The stop order: no longer ready, serving on while balancers notice, HTTP, and last what tells of all this. */
+/** The stop order: no longer ready, serving on while balancers notice, HTTP, the storage, and last what tells of all this. */
 async function stop(
   container: Container,
   { drainDelayMs, shutdownTimeoutMs }: Config,
@@ -90,8 +114,50 @@ async function stop(
   announceClose(api)
   await new Promise((resolve) => setTimeout(resolve, drainDelayMs))
   await drain(api, Math.max(0, endMs - Date.now()))
+  await container.get<Storage>(TOKENS.storage).close()
   await drain(admin, Math.max(0, endMs - Date.now()))
   await container.unbindAllAsync()
+}
+
+/** Runs a command on the shared data, and closes what it opened. Refuses where there is none. */
+async function onStorage(command: string, work: (container: Container, config: Config) => Promise<void>): Promise<void> {
+  const config = readProcessConfig('command')
+  if (config.mongodbUrl === undefined) {
+    throw new OperatorError(
+      `petstore ${command} works on the data in MongoDB: set MONGODB_URL. Without it, a process keeps its data to itself: npm start prints demo keys.`,
+    )
+  }
+  const container = makeContainer(config)
+  const storage = container.get<Storage>(TOKENS.storage)
+  try {
+    await storage.prepare()
+    await work(container, config)
+  } finally {
+    await storage.close()
+  }
+}
+
+async function atKeyDesk(work: (desk: KeyDesk) => Promise<void>): Promise<void> {
+  await onStorage('keys', async (container, { plans }) =>
+    work({
+      issue: container.get<IssueApiKey>(TOKENS.issueApiKey),
+      list: container.get<ListApiKeys>(TOKENS.listApiKeys),
+      show: container.get<ShowApiKey>(TOKENS.showApiKey),
+      changePlan: container.get<ChangeApiKeyPlan>(TOKENS.changeApiKeyPlan),
+      revoke: container.get<RevokeApiKey>(TOKENS.revokeApiKey),
+      plans,
+      nowMs: () => container.get<Clock>(TOKENS.clock).nowMs(),
+    }),
+  )
+}
+
+async function withSeed(work: (seed: Seed) => Promise<void>): Promise<void> {
+  await onStorage('seed', async (container) => work(container.get<Seed>(TOKENS.seed)))
+}
+
+/** Told in one sentence, without a stack. */
+function isForOperators(error: unknown): error is Error {
+  return error instanceof ConfigError || error instanceof OperatorError || error instanceof DomainError
 }
 
 /** Runs the command and says how it ended: 0 done, 1 refused or failed, 2 wrong usage or settings. */
@@ -100,13 +166,14 @@ async function run(): Promise<number> {
     const { publicUrl = '', plans } = readProcessConfig()
     return openApiText({ publicUrl, plans }, format)
   }
-  const program = makeProgram({ serve, openApi, print: (text) => process.stdout.write(text) })
+  const print = (text: string) => process.stdout.write(text)
+  const program = makeProgram({ serve, openApi, atKeyDesk, withSeed, print, progressTo: process.stderr })
   try {
     await program.parseAsync()
     return EXIT.done
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
-    if (error instanceof ConfigError || error instanceof CannotStart) process.stderr.write(`${error.message}\n`)
+    if (isForOperators(error)) process.stderr.write(`${error.message}\n`)
     else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
     return error instanceof ConfigError ? EXIT.usage : EXIT.failed
   }

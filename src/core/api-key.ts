@@ -14,11 +14,30 @@ export interface ApiKey {
   /** The key's own limits, instead of its plan's. */
   readonly limits?: Limits
   readonly createdAtMs: number
+  /** 1 at issue, and one more with every change since. */
+  readonly generation: number
   /** From this instant on the key is invalid. */
   readonly expiresAtMs?: number
   readonly revokedAtMs?: number
 }
 
-export function isUsable(key: ApiKey, nowMs: number): boolean {
-  return key.revokedAtMs === undefined && (key.expiresAtMs === undefined || nowMs < key.expiresAtMs)
+/** An API key with what only operators ask for. */
+export interface StoredApiKey extends ApiKey {
+  /** To the hour; absent for a key that was never used. */
+  readonly lastUsedAtMs?: number
 }
+
+export const API_KEY_STATES = ['active', 'expired', 'revoked'] as const
+export type ApiKeyState = (typeof API_KEY_STATES)[number]
+
+export function stateOf(key: ApiKey, nowMs: number): ApiKeyState {
+  if (key.revokedAtMs !== undefined) return 'revoked'
+  return key.expiresAtMs === undefined || nowMs < key.expiresAtMs ? 'active' : 'expired'
+}
+
+export function isUsable(key: ApiKey, nowMs: number): boolean {
+  return stateOf(key, nowMs) === 'active'
+}
+
+/** A use is noted only when the last one noted is this long ago: a key in heavy use costs one write an hour. */
+export const NOTED_USE_MS = 60 * 60 * 1000

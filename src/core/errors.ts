@@ -25,3 +25,11 @@ export class StoreUnavailable extends DomainError {
 export class LimitsRequired extends DomainError {
   readonly code = 'limits_required'
 }
+
+/** No API key has this key id. */
+export class ApiKeyNotFound extends DomainError {
+  readonly code = 'api_key_not_found'
+}
+
+/** Something that an operator has to change. The message is for them: it says what, and holds no secret. */
+export class OperatorError extends Error {}

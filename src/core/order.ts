@@ -1,12 +1,16 @@
 export const ORDER_STATUSES = ['placed', 'approved', 'delivered'] as const
 export type OrderStatus = (typeof ORDER_STATUSES)[number]
 
-export interface Order {
-  readonly id: bigint
+export interface NewOrder {
   readonly petId: bigint
   /** A whole number of animals, 1 or more. */
   readonly quantity: number
   readonly status: OrderStatus
   readonly complete: boolean
   readonly shipDate?: Date
+}
+
+export interface Order extends NewOrder {
+  /** 1 to 2^53 − 1. */
+  readonly id: bigint
 }

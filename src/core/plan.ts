@@ -1,3 +1,4 @@
+import { LimitsRequired } from './errors.js'
 import type { BanRules, Limits, QuotaRules } from './quota.js'
 
 export const PLAN_NAMES = ['free', 'pro', 'business', 'enterprise'] as const
@@ -17,15 +18,19 @@ export interface Plans {
   readonly failedAuthenticationsPerMinute: number
 }
 
-/** What a key has of a plan. */
-interface Subscription {
-  readonly keyId: string
+/** A plan, and the limits that a key has instead of its plan's. */
+export interface Subscription {
   readonly plan: PlanName
   readonly limits?: Limits
 }
 
+/** Throws `LimitsRequired` for a plan without limits (enterprise) when the key has none of its own either. */
+export function requireLimits({ plan, limits }: Subscription, { plans }: Plans): void {
+  if (!limits && !plans[plan].limits) throw new LimitsRequired(`Plan ${plan} has no limits of its own`)
+}
+
 /** A key's own limits go before its plan's. Throws when neither has any: such a key must never have been issued. */
-export function quotaRulesFor(key: Subscription, { plans, ban }: Plans): QuotaRules {
+export function quotaRulesFor(key: Subscription & { readonly keyId: string }, { plans, ban }: Plans): QuotaRules {
   const plan = plans[key.plan]
   const limits = key.limits ?? plan.limits
   if (!limits) throw new Error(`Key ${key.keyId} on plan ${key.plan} has no limits`)

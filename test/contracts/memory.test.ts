@@ -17,6 +17,7 @@ import { describeApiKeySecrets } from './api-key-secrets.contract.js'
 import { describeApiKeyStore } from './api-key-store.contract.js'
 import { describeFailedAuthentications } from './failed-authentications.contract.js'
 import { describeIdempotencyStore } from './idempotency-store.contract.js'
+import { MovableClock } from '../support/movable-clock.js'
 import type { Opened, Outage } from './opened.js'
 import { describeOrderStore } from './order-store.contract.js'
 import { describePetIds } from './pet-ids.contract.js'
@@ -40,7 +41,7 @@ describePetStore('in memory', async () => opened(behindLine(new MemoryPetStore()
 describeOrderStore('in memory', async (orders) => opened(behindLine(new MemoryOrderStore(orders))), line)
 describePetIds('in memory', async (last) => opened(behindLine(new MemoryPetIds(last))), line)
 describeIdempotencyStore('in memory', async (clock) => opened(behindLine(new MemoryIdempotencyStore(clock))), line)
-describeApiKeyStore('in memory', async () => opened(behindLine(new MemoryApiKeyStore())), line)
+describeApiKeyStore('in memory', async () => opened(behindLine(new MemoryApiKeyStore(new MovableClock()))), line)
 describeApiKeyLookup('in front of a store', (store, clock) => new CachedApiKeyLookup(store, clock))
 describeApiKeySecrets('of node:crypto', () => new CryptoApiKeySecrets())
 describeQuotaStore(

@@ -118,7 +118,7 @@ describe('authenticating', () => {
     const { authenticate, aKey, clock, store } = aGate()
     const { secret, key } = await aKey()
     await authenticate({ secret, address: ADDRESS })
-    store.revoke(key)
+    await store.revoke(key.keyId, 1)
     clock.advanceSeconds(FORGOTTEN_SECONDS)
     expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('refused')
   })
@@ -126,7 +126,7 @@ describe('authenticating', () => {
   it('does not serve a key that is known as revoked behind a used-up address', async () => {
     const { authenticate, aKey, store, useUp } = aGate()
     const { secret, key } = await aKey()
-    store.revoke(key)
+    await store.revoke(key.keyId, 1)
     await authenticate({ secret, address: ADDRESS })
     await useUp(ADDRESS)
     expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('locked-out')

@@ -24,7 +24,7 @@ describe('issuing an API key', () => {
   it('leaves out what was not asked for', async () => {
     const { issueApiKey } = anIssuer()
     const { key } = await issueApiKey({ owner: 'Acme', plan: 'free' })
-    expect(key).to.have.all.keys('keyId', 'secretHash', 'hint', 'owner', 'plan', 'createdAtMs')
+    expect(key).to.have.all.keys('keyId', 'secretHash', 'hint', 'owner', 'plan', 'createdAtMs', 'generation')
   })
 
   it('stores the secret nowhere', async () => {
@@ -49,7 +49,7 @@ describe('issuing an API key', () => {
   }
 
   it('on a plan without limits is refused unless the key has its own, and nothing is stored', async () => {
-    const store = new MemoryApiKeyStore()
+    const store = new MemoryApiKeyStore(new MovableClock())
     const { issueApiKey } = anIssuer({ apiKeyStore: store, secrets: new OneSecret() })
     expect(await rejection(issueApiKey({ owner: 'Acme', plan: 'enterprise' })))
       .to.be.instanceOf(LimitsRequired)
@@ -73,7 +73,7 @@ class OneSecret extends CryptoApiKeySecrets {
   }
 }
 
-function anIssuer({ apiKeyStore = new MemoryApiKeyStore(), secrets = new CryptoApiKeySecrets() } = {}) {
+function anIssuer({ apiKeyStore = new MemoryApiKeyStore(new MovableClock()), secrets = new CryptoApiKeySecrets() } = {}) {
   const clock = new MovableClock()
   return { issueApiKey: makeIssueApiKey({ apiKeyStore, secrets, clock, plans: somePlans() }), apiKeyStore, secrets, clock }
 }

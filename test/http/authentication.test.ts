@@ -75,7 +75,14 @@ describe('authentication', () => {
       const otherDigit = key.endsWith('0') ? '1' : '0'
       const { secret: revoked, ...revokedPublicPart } = secrets.generate()
       const store = api.container.get<ApiKeyStore>(TOKENS.apiKeyStore)
-      await store.insert({ ...revokedPublicPart, owner: 'Acme', plan: 'pro', createdAtMs: 0, revokedAtMs: api.clock.nowMs() })
+      await store.insert({
+        ...revokedPublicPart,
+        owner: 'Acme',
+        plan: 'pro',
+        createdAtMs: 0,
+        generation: 1,
+        revokedAtMs: api.clock.nowMs(),
+      })
       return {
         unknown: secrets.generate().secret,
         malformed: 'rubbish',

@@ -1,27 +1,36 @@
 import { Command, Option } from 'commander'
+import type { KeysCommandDeps } from './keys-command.js'
+import { makeKeysCommand } from './keys-command.js'
+import type { SeedCommandDeps } from './seed-command.js'
+import { makeSeedCommand } from './seed-command.js'
 
-export interface Commands {
+export interface Commands extends KeysCommandDeps, SeedCommandDeps {
   /** Serves until a signal stops it. */
   readonly serve: () => Promise<void>
   /** The OpenAPI document as text. */
   readonly openApi: (format: 'json' | 'yaml') => string
-  readonly print: (text: string) => void
 }
 
-/** The `petstore` command. Exit code 2 for wrong usage. */
-export function makeProgram({ serve, openApi, print }: Commands): Command {
+/** The `petstore` command. Throws commander's error for wrong usage. */
+export function makeProgram(commands: Commands): Command {
   const program = new Command('petstore')
     .description('The Pet Store service. Settings are environment variables; README.md lists them.')
-    .showHelpAfterError()
-    .exitOverride()
+    .addHelpText('after', '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage or settings.')
 
-  program.command('serve').description('serve the API until SIGTERM or SIGINT').action(serve)
-
+  program.command('serve').description('serve the API until SIGTERM or SIGINT').action(commands.serve)
+  program.addCommand(makeKeysCommand(commands))
+  program.addCommand(makeSeedCommand(commands))
   program
     .command('openapi')
     .description('write the OpenAPI 3.1 document to standard output')
     .addOption(new Option('--format <format>', 'how to write it').choices(['json', 'yaml']).default('json'))
-    .action(({ format }: { format: 'json' | 'yaml' }) => print(openApi(format)))
+    .action(({ format }: { format: 'json' | 'yaml' }) => commands.print(commands.openApi(format)))
 
+  for (const command of commandsOf(program)) command.showHelpAfterError().exitOverride()
   return program
+}
+
+/** Commands that were added whole do not take over what holds for their parent. */
+function commandsOf(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(commandsOf)]
 }

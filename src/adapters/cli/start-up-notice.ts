@@ -1,6 +1,6 @@
-import type { IssuedApiKey } from '../../core/use-cases/issue-api-key.js'
 import type { Plans } from '../../core/plan.js'
 import { quotaRulesFor } from '../../core/plan.js'
+import type { IssuedApiKey } from '../../core/use-cases/issue-api-key.js'
 
 export interface Started {
   /** Where the API listens: `http://127.0.0.1:8080`. */
@@ -8,27 +8,34 @@ export interface Started {
   readonly adminUrl: string
   readonly docs: boolean
   readonly plans: Plans
+  /** Empty unless all data lives in the process. */
   readonly demoKeys: readonly IssuedApiKey[]
 }
 
-/** What the embedded service says at its start, to people. */
+/** What the service says at its start, to people. */
 export function startUpNotice({ apiUrl, adminUrl, docs, plans, demoKeys }: Started): string {
-  const keyLines = demoKeys.map(({ key, secret }) => {
-    const { limits } = quotaRulesFor(key, plans)
-    return `  ${key.plan.padEnd(10)}  ${secret}  ${limits.minute} a minute, ${limits.day} a day`
-  })
+  const isEmbedded = demoKeys.length > 0
   return [
-    'Pet Store, embedded: all data lives in this process and ends with it.',
+    isEmbedded
+      ? 'Pet Store, embedded: all data lives in this process and ends with it.'
+      : 'Pet Store: pets, orders and API keys live in MongoDB. Quotas are counted by each process for itself.',
     '',
     `Listening on  ${apiUrl}/v1`,
     ...(docs ? [`Docs          ${apiUrl}/docs`] : []),
     `Admin         ${adminUrl}/metrics and ${adminUrl}/health`,
     '',
-    'Demo keys, fresh at every start:',
-    ...keyLines,
+    ...(isEmbedded ? demoKeyLines(demoKeys, plans) : ['An API key:  petstore keys issue --plan free --owner <name>']),
     '',
-    `  curl -i -H 'Authorization: Bearer ${demoKeys[0]?.secret}' ${apiUrl}/v1/pets`,
+    `  curl -i -H 'Authorization: Bearer ${demoKeys[0]?.secret ?? '<API key>'}' ${apiUrl}/v1/pets`,
     '',
     '',
   ].join('\n')
+}
+
+function demoKeyLines(demoKeys: readonly IssuedApiKey[], plans: Plans): string[] {
+  const lines = demoKeys.map(({ key, secret }) => {
+    const { limits } = quotaRulesFor(key, plans)
+    return `  ${key.plan.padEnd(10)}  ${secret}  ${limits.minute} a minute, ${limits.day} a day`
+  })
+  return ['Demo keys, fresh at every start:', ...lines]
 }

@@ -22,31 +22,36 @@ export interface HealthDetails {
 
 /** Whether the process may be given traffic. */
 export class Health {
-  #accepting = false
+  #phase: 'starting' | 'accepting' | 'draining' = 'starting'
 
   constructor(private readonly dependencies: readonly Dependency[]) {}
 
+  /** Without effect once the process is draining. */
   startAccepting(): void {
-    this.#accepting = true
+    if (this.#phase === 'starting') this.#phase = 'accepting'
   }
 
   stopAccepting(): void {
-    this.#accepting = false
+    this.#phase = 'draining'
   }
 
   async isReady(): Promise<boolean> {
-    return this.#accepting && (await statesOf(this.dependencies.filter(({ required }) => required))).every(({ up }) => up)
+    return this.#isAccepting && (await statesOf(this.dependencies.filter(({ required }) => required))).every(({ up }) => up)
   }
 
   /** For the operator: never on the API port. */
   async details(): Promise<HealthDetails> {
     const states = await statesOf(this.dependencies)
     return {
-      ready: this.#accepting && states.every(({ required, up }) => up || !required),
-      accepting: this.#accepting,
+      ready: this.#isAccepting && states.every(({ required, up }) => up || !required),
+      accepting: this.#isAccepting,
       uptimeSeconds: Math.floor(process.uptime()),
       dependencies: Object.fromEntries(states.map(({ name, up }) => [name, up ? 'up' : 'down'] as const)),
     }
+  }
+
+  get #isAccepting(): boolean {
+    return this.#phase === 'accepting'
   }
 }
 

@@ -1,18 +1,55 @@
-import type { ApiKey } from '../../core/api-key.js'
+import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
+import { isUsable, NOTED_USE_MS } from '../../core/api-key.js'
+import type { Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
+import type { Clock } from '../../core/ports/clock.js'
 
 export class MemoryApiKeyStore implements ApiKeyStore {
-  readonly #bySecretHash = new Map<string, ApiKey>()
-  readonly #keyIds = new Set<string>()
+  readonly #byKeyId = new Map<string, StoredApiKey>()
+  readonly #keyIds = new Map<string, string>()
+
+  constructor(private readonly clock: Clock) {}
 
   async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
-    if (this.#bySecretHash.has(key.secretHash) || this.#keyIds.has(key.keyId)) return 'taken'
-    this.#bySecretHash.set(key.secretHash, Object.freeze({ ...key }))
-    this.#keyIds.add(key.keyId)
+    if (this.#keyIds.has(key.secretHash) || this.#byKeyId.has(key.keyId)) return 'taken'
+    this.#keyIds.set(key.secretHash, key.keyId)
+    this.#keep({ ...key })
     return 'inserted'
   }
 
   async findBySecretHash(secretHash: string): Promise<ApiKey | undefined> {
-    return this.#bySecretHash.get(secretHash)
+    const stored = this.#byKeyId.get(this.#keyIds.get(secretHash) ?? '')
+    if (!stored) return undefined
+    const { lastUsedAtMs, ...key } = stored
+    const nowMs = this.clock.nowMs()
+    const isNoted = lastUsedAtMs !== undefined && nowMs - lastUsedAtMs < NOTED_USE_MS
+    if (isUsable(key, nowMs) && !isNoted) this.#keep({ ...key, lastUsedAtMs: nowMs })
+    return key
+  }
+
+  async findById(keyId: string): Promise<StoredApiKey | undefined> {
+    return this.#byKeyId.get(keyId)
+  }
+
+  async list(): Promise<readonly StoredApiKey[]> {
+    return [...this.#byKeyId.values()].toSorted((a, b) => a.createdAtMs - b.createdAtMs || (a.keyId < b.keyId ? -1 : 1))
+  }
+
+  async changePlan(keyId: string, { plan, limits }: Subscription): Promise<StoredApiKey | undefined> {
+    const stored = this.#byKeyId.get(keyId)
+    if (!stored) return undefined
+    const { limits: _, ...rest } = stored
+    return this.#keep({ ...rest, plan, ...(limits ? { limits } : {}), generation: stored.generation + 1 })
+  }
+
+  async revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined> {
+    const stored = this.#byKeyId.get(keyId)
+    if (!stored || stored.revokedAtMs !== undefined) return stored
+    return this.#keep({ ...stored, revokedAtMs: atMs, generation: stored.generation + 1 })
+  }
+
+  #keep(key: StoredApiKey): StoredApiKey {
+    this.#byKeyId.set(key.keyId, Object.freeze(key))
+    return key
   }
 }

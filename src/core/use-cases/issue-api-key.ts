@@ -1,6 +1,6 @@
 import type { ApiKey } from '../api-key.js'
-import { LimitsRequired } from '../errors.js'
 import type { PlanName, Plans } from '../plan.js'
+import { requireLimits } from '../plan.js'
 import type { ApiKeySecrets } from '../ports/api-key-secrets.js'
 import type { ApiKeyStore } from '../ports/api-key-store.js'
 import type { Clock } from '../ports/clock.js'
@@ -25,7 +25,7 @@ export type IssueApiKey = (newKey: NewApiKey) => Promise<IssuedApiKey>
 
 export function makeIssueApiKey(ports: { apiKeyStore: ApiKeyStore; secrets: ApiKeySecrets; clock: Clock; plans: Plans }): IssueApiKey {
   return async (newKey) => {
-    if (!newKey.limits && !ports.plans.plans[newKey.plan].limits) throw new LimitsRequired(`Plan ${newKey.plan} has no limits of its own`)
+    requireLimits(newKey, ports.plans)
     const { secret, keyId, secretHash, hint } = ports.secrets.generate()
     const key: ApiKey = {
       keyId,
@@ -35,6 +35,7 @@ export function makeIssueApiKey(ports: { apiKeyStore: ApiKeyStore; secrets: ApiK
       plan: newKey.plan,
       ...(newKey.limits ? { limits: newKey.limits } : {}),
       createdAtMs: ports.clock.nowMs(),
+      generation: 1,
       ...(newKey.expiresAtMs === undefined ? {} : { expiresAtMs: newKey.expiresAtMs }),
     }
     if ((await ports.apiKeyStore.insert(key)) === 'taken')

@@ -1,0 +1,108 @@
+import Table from 'cli-table3'
+import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
+import { stateOf } from '../../core/api-key.js'
+import type { PlanName, Plans } from '../../core/plan.js'
+import { quotaRulesFor } from '../../core/plan.js'
+import type { Limits } from '../../core/quota.js'
+
+/** A key as `--json` prints it. Times are ISO 8601 in UTC; what is not there was not set. */
+export interface KeyReport {
+  readonly keyId: string
+  /** Enough of the secret to recognise it by. */
+  readonly hint: string
+  readonly owner: string
+  readonly plan: PlanName
+  /** Those that hold for the key. */
+  readonly limits: Limits
+  /** Whether they are the key's own rather than its plan's. */
+  readonly ownLimits: boolean
+  readonly state: ApiKeyState
+  readonly createdAt: string
+  readonly expiresAt?: string
+  readonly revokedAt?: string
+  /** To the hour. */
+  readonly lastUsedAt?: string
+}
+
+export function reportOf(key: StoredApiKey, plans: Plans, nowMs: number): KeyReport {
+  const { limits } = quotaRulesFor(key, plans)
+  return {
+    keyId: key.keyId,
+    hint: key.hint,
+    owner: key.owner,
+    plan: key.plan,
+    limits: { minute: limits.minute, day: limits.day },
+    ownLimits: key.limits !== undefined,
+    state: stateOf(key, nowMs),
+    createdAt: isoOf(key.createdAtMs),
+    ...(key.expiresAtMs === undefined ? {} : { expiresAt: isoOf(key.expiresAtMs) }),
+    ...(key.revokedAtMs === undefined ? {} : { revokedAt: isoOf(key.revokedAtMs) }),
+    ...(key.lastUsedAtMs === undefined ? {} : { lastUsedAt: isoOf(key.lastUsedAtMs) }),
+  }
+}
+
+/** For people: one key, a line for each thing to know of it. */
+export function keyLines(report: KeyReport): string {
+  return table(
+    [],
+    [
+      ['key id', report.keyId],
+      ['hint', report.hint],
+      ['owner', report.owner],
+      ['plan', `${report.plan}, ${limitsText(report)}`],
+      ['state', report.state],
+      ['created', minuteOf(report.createdAt)],
+      ['expires', minuteOf(report.expiresAt) || 'never'],
+      ...(report.revokedAt ? [['revoked', minuteOf(report.revokedAt)]] : []),
+      ['last used', minuteOf(report.lastUsedAt) || 'never'],
+    ],
+  )
+}
+
+/** For people: many keys, a line each. */
+export function keyTable(reports: readonly KeyReport[]): string {
+  if (reports.length === 0) return 'No API keys.\n'
+  const rows = reports.map((report) => [
+    report.keyId,
+    report.hint,
+    report.owner,
+    report.plan,
+    limitsText(report),
+    report.state,
+    minuteOf(report.createdAt),
+    minuteOf(report.expiresAt) || 'never',
+    minuteOf(report.lastUsedAt) || 'never',
+  ])
+  return table(['KEY ID', 'HINT', 'OWNER', 'PLAN', 'LIMITS', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows)
+}
+
+/** Columns side by side, without borders and colours, so that `grep` and `awk` read it too. */
+function table(head: string[], rows: string[][]): string {
+  const none = {
+    top: '',
+    'top-mid': '',
+    'top-left': '',
+    'top-right': '',
+    bottom: '',
+    'bottom-mid': '',
+    'bottom-left': '',
+    'bottom-right': '',
+  }
+  const chars = { ...none, left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: '  ' }
+  const lines = new Table({ head, chars, style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 } })
+  lines.push(...rows)
+  return `${lines.toString().replace(/ +$/gm, '')}\n`
+}
+
+function limitsText({ limits, ownLimits }: KeyReport): string {
+  return `${limits.minute} a minute, ${limits.day} a day${ownLimits ? ' (its own)' : ''}`
+}
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+/** `2026-11-21 08:30Z`, from ISO 8601 in UTC. */
+function minuteOf(iso: string | undefined): string {
+  return iso === undefined ? '' : `${iso.slice(0, 16).replace('T', ' ')}Z`
+}

@@ -1,0 +1,127 @@
+import { Argument, Command, Option } from 'commander'
+import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
+import { API_KEY_STATES } from '../../core/api-key.js'
+import type { PlanName, Plans } from '../../core/plan.js'
+import { PLAN_NAMES } from '../../core/plan.js'
+import type { ChangeApiKeyPlan } from '../../core/use-cases/change-api-key-plan.js'
+import type { IssueApiKey } from '../../core/use-cases/issue-api-key.js'
+import type { ListApiKeys } from '../../core/use-cases/list-api-keys.js'
+import type { RevokeApiKey } from '../../core/use-cases/revoke-api-key.js'
+import type { ShowApiKey } from '../../core/use-cases/show-api-key.js'
+import type { KeyReport } from './key-report.js'
+import { keyLines, keyTable, reportOf } from './key-report.js'
+import { dayOption, expiryOf, jsonOption, minuteOption, ownerOf, ownLimits, planOption } from './options.js'
+
+/** What an operator can do with API keys. */
+export interface KeyDesk {
+  readonly issue: IssueApiKey
+  readonly list: ListApiKeys
+  readonly show: ShowApiKey
+  readonly changePlan: ChangeApiKeyPlan
+  readonly revoke: RevokeApiKey
+  readonly plans: Plans
+  /** Unix time in milliseconds. */
+  nowMs(): number
+}
+
+export interface KeysCommandDeps {
+  /** Opens the desk for one command and closes it afterwards. */
+  readonly atKeyDesk: (work: (desk: KeyDesk) => Promise<void>) => Promise<void>
+  readonly print: (text: string) => void
+}
+
+interface Limited {
+  readonly minute?: number
+  readonly day?: number
+}
+
+interface Printed {
+  readonly json?: true
+}
+
+/** `petstore keys …` */
+export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command {
+  const keys = new Command('keys').description('manage API keys, in the MongoDB that MONGODB_URL names')
+  const keyId = () => new Argument('<key-id>', 'the public name of a key: key_…')
+  const printJson = (value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`)
+  const printKey = (report: KeyReport, { json }: Printed) => (json ? printJson(report) : print(keyLines(report)))
+  const report = (key: StoredApiKey, desk: KeyDesk) => reportOf(key, desk.plans, desk.nowMs())
+
+  keys
+    .command('issue')
+    .description('issue a key and print its secret, this once')
+    .addOption(planOption().makeOptionMandatory())
+    .addOption(new Option('--owner <name>', 'whose key it is').argParser(ownerOf).makeOptionMandatory())
+    .addOption(minuteOption())
+    .addOption(dayOption())
+    .addOption(new Option('--expires <when>', 'when it ends: 90d, 12h, 30m, 2027-01-31 or 2027-01-31T12:00Z (default: never)'))
+    .addOption(jsonOption())
+    .action(
+      async (
+        { plan, owner, expires, json, ...limited }: { plan: PlanName; owner: string; expires?: string } & Limited & Printed,
+        command: Command,
+      ) => {
+        const limits = usageOf(command, () => ownLimits(limited))
+        const expiresAtMs = expires === undefined ? undefined : usageOf(command, () => expiryOf(expires, Date.now()), '--expires')
+        await atKeyDesk(async (desk) => {
+          const { key, secret } = await desk.issue({ owner, plan, ...limits, ...(expiresAtMs === undefined ? {} : { expiresAtMs }) })
+          if (json) printJson({ key: secret, ...report(key, desk) })
+          else print(`The API key, shown this once and stored nowhere:\n\n  ${secret}\n\n${keyLines(report(key, desk))}`)
+        })
+      },
+    )
+
+  keys
+    .command('list')
+    .description('list keys, the oldest first')
+    .option('--owner <name>', 'only keys of this owner')
+    .addOption(planOption())
+    .addOption(new Option('--state <state>', 'only keys in this state').choices(API_KEY_STATES))
+    .addOption(jsonOption())
+    .action(async ({ json, ...filter }: { owner?: string; plan?: PlanName; state?: ApiKeyState } & Printed) =>
+      atKeyDesk(async (desk) => {
+        const reports = (await desk.list(filter)).map((key) => report(key, desk))
+        if (json) printJson(reports)
+        else print(keyTable(reports))
+      }),
+    )
+
+  keys
+    .command('show')
+    .description('show one key')
+    .addArgument(keyId())
+    .addOption(jsonOption())
+    .action(async (id: string, printed: Printed) => atKeyDesk(async (desk) => printKey(report(await desk.show(id), desk), printed)))
+
+  keys
+    .command('plan')
+    .description('put a key on another plan; limits of its own are gone unless given again')
+    .addArgument(keyId())
+    .addArgument(new Argument('<plan>', 'the plan').choices(PLAN_NAMES))
+    .addOption(minuteOption())
+    .addOption(dayOption())
+    .addOption(jsonOption())
+    .action(async (id: string, plan: PlanName, { json, ...limited }: Limited & Printed, command: Command) => {
+      const limits = usageOf(command, () => ownLimits(limited))
+      await atKeyDesk(async (desk) => printKey(report(await desk.changePlan(id, { plan, ...limits }), desk), json ? { json } : {}))
+    })
+
+  keys
+    .command('revoke')
+    .description('make a key invalid, for good')
+    .addArgument(keyId())
+    .addOption(jsonOption())
+    .action(async (id: string, printed: Printed) => atKeyDesk(async (desk) => printKey(report(await desk.revoke(id), desk), printed)))
+
+  return keys
+}
+
+/** What an option says is wrong usage, whether it is read by commander or here. */
+function usageOf<Value>(command: Command, read: () => Value, option = ''): Value {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return command.error(`error: ${option ? `option '${option}': ` : ''}${error.message}`)
+  }
+}

@@ -1,0 +1,59 @@
+import { InvalidArgumentError, Option } from 'commander'
+import { PLAN_NAMES } from '../../core/plan.js'
+
+export const planOption = () => new Option('--plan <plan>', 'the plan').choices(PLAN_NAMES)
+export const minuteOption = () => new Option('--minute <n>', "requests a minute, instead of the plan's").argParser(limitOf)
+export const dayOption = () => new Option('--day <n>', "requests a day, instead of the plan's").argParser(limitOf)
+export const jsonOption = () => new Option('--json', 'print JSON, for programs')
+
+/** The limits of a key's own; both or none. */
+export function ownLimits({ minute, day }: { minute?: number; day?: number }): { limits?: { minute: number; day: number } } {
+  if (minute === undefined && day === undefined) return {}
+  if (minute === undefined || day === undefined) throw new InvalidArgumentError('--minute and --day go together: give both or neither')
+  return { limits: { minute, day } }
+}
+
+function limitOf(text: string): number {
+  return wholeNumber(text, { min: 1, max: 1_000_000_000 })
+}
+
+export function countOf(text: string): number {
+  return wholeNumber(text, { min: 0, max: 100_000_000 })
+}
+
+function wholeNumber(text: string, { min, max }: { min: number; max: number }): number {
+  const value = Number(text)
+  if (!/^\d{1,10}$/.test(text) || value < min || value > max)
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+  return value
+}
+
+/** Ends up in tables: no control character may reach the terminal. */
+export function ownerOf(text: string): string {
+  const owner = text.trim()
+  if (!/^[^\p{Cc}\p{Cs}]{1,200}$/u.test(owner))
+    throw new InvalidArgumentError('It must be 1 to 200 characters, without control characters.')
+  return owner
+}
+
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const ISO_INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
+
+/** Reads a time to come: a span from now (`90d`, `12h`, `30m`), a day (`2027-01-01`, its first instant in UTC) or an instant with its zone. */
+export function expiryOf(text: string, nowMs: number): number {
+  const [, count, unit] = /^(\d{1,5})([mhd])$/.exec(text) ?? []
+  const ms = unit ? nowMs + Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS] : ISO_INSTANT.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(ms) || !isRealDay(text)) {
+    throw new InvalidArgumentError(
+      'It must be a span such as 90d, 12h or 30m, a day such as 2027-01-31, or an instant such as 2027-01-31T12:00Z.',
+    )
+  }
+  if (ms <= nowMs) throw new InvalidArgumentError('It must lie in the future.')
+  return ms
+}
+
+/** Date.parse takes 2027-02-31 for the third of March. */
+function isRealDay(text: string): boolean {
+  const [day] = /^\d{4}-\d\d-\d\d/.exec(text) ?? []
+  return day === undefined || new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
+}

@@ -1,0 +1,12 @@
+import type { Collection, Filter } from 'mongodb'
+import type { PageRequest } from '../../core/page.js'
+import { callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
+
+/** Served by the index on `_id`, or on `{status, _id}`: page 5,000 costs what page 1 costs. */
+export async function listByKeyset<Status extends string, Row extends { _id: bigint; status: Status }>(
+  collection: Collection<Row>,
+  { limit, status, after }: PageRequest<Status>,
+): Promise<Row[]> {
+  const filter = { ...(status === undefined ? {} : { status }), ...(after === undefined ? {} : { _id: { $gt: after } }) } as Filter<Row>
+  return callMongo(() => collection.find(filter, SERVER_TIME_LIMIT).sort({ _id: 1 }).limit(limit).toArray()) as Promise<Row[]>
+}

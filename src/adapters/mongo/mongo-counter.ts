@@ -1,0 +1,67 @@
+import type { Collection, Db } from 'mongodb'
+import { MAX_ASSIGNED_ID } from '../../core/int64.js'
+import { callMongo, isDuplicateKey, SERVER_TIME_LIMIT } from './mongo-call.js'
+
+interface CounterDocument {
+  _id: string
+  /** The last id given out to anybody. */
+  last: bigint
+}
+
+/** Both ends included. */
+export interface IdRange {
+  readonly first: bigint
+  readonly last: bigint
+}
+
+/** Ids for one collection, from a document that all replicas count up. */
+export class MongoCounter {
+  readonly #counters: Collection<CounterDocument>
+
+  constructor(
+    db: Db,
+    private readonly name: 'pets' | 'orders',
+  ) {
+    this.#counters = db.collection<CounterDocument>('counters', { useBigInt64: true })
+  }
+
+  /**
+   * Takes the next `count` ids for the caller alone, fewer where the range ends at 2^53 − 1.
+   * Throws `StoreUnavailable` (the ids may then be taken, by nobody) and a plain error when none is left.
+   */
+  async take(count: number): Promise<IdRange> {
+    const end = await this.#advance(BigInt(count))
+    const first = end - BigInt(count) + 1n
+    if (first > MAX_ASSIGNED_ID) throw new Error(`All ids of ${this.name} up to 2^53 − 1 have been given out`)
+    return { first, last: end < MAX_ASSIGNED_ID ? end : MAX_ASSIGNED_ID }
+  }
+
+  /** All of `count`, or a plain error. */
+  async takeAll(count: number): Promise<IdRange> {
+    const range = await this.take(count)
+    if (range.last - range.first + 1n < BigInt(count)) throw new Error(`Fewer than ${count} ids of ${this.name} were left`)
+    return range
+  }
+
+  async #advance(count: bigint): Promise<bigint> {
+    try {
+      return await this.#increment(count)
+    } catch (error) {
+      // Two replicas made the counter at once, and the other was first.
+      if (isDuplicateKey(error)) return this.#increment(count)
+      throw error
+    }
+  }
+
+  async #increment(count: bigint): Promise<bigint> {
+    const counter = await callMongo(() =>
+      this.#counters.findOneAndUpdate(
+        { _id: this.name },
+        { $inc: { last: count } },
+        { upsert: true, returnDocument: 'after', ...SERVER_TIME_LIMIT },
+      ),
+    )
+    if (!counter) throw new Error('MongoDB returned no counter for an upsert')
+    return counter.last
+  }
+}

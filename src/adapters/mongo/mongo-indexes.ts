@@ -1,0 +1,43 @@
+import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
+import { OperatorError, StoreUnavailable } from '../../core/errors.js'
+import { isOutage } from './mongo-call.js'
+import { MongoConnection } from './mongo-connection.js'
+
+interface Index {
+  readonly collection: string
+  readonly keys: IndexSpecification
+  readonly options?: CreateIndexesOptions
+}
+
+const INDEXES: readonly Index[] = [
+  { collection: 'pets', keys: { status: 1, _id: 1 } },
+  { collection: 'orders', keys: { status: 1, _id: 1 } },
+  { collection: 'apiKeys', keys: { secretHash: 1 }, options: { unique: true } },
+  { collection: 'idempotency', keys: { expiresAt: 1 }, options: { expireAfterSeconds: 0 } },
+]
+
+/**
+ * Makes every index that is missing; any number of replicas may do so at once. Building one over existing data takes as long
+ * as it takes, so this uses connections of its own. Throws `StoreUnavailable`, and
+ * `OperatorError` with the index and the reason when MongoDB answers that it will not.
+ */
+export async function ensureIndexes(url: string): Promise<void> {
+  const connection = new MongoConnection(url, { answerTimeoutMs: 0 })
+  try {
+    for (const index of INDEXES) await ensureIndex(connection, index)
+  } finally {
+    await connection.close()
+  }
+}
+
+async function ensureIndex({ db }: MongoConnection, { collection, keys, options = {} }: Index): Promise<void> {
+  try {
+    await db.collection(collection).createIndex(keys, options)
+  } catch (error) {
+    if (isOutage(error)) throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new OperatorError(`MongoDB refused the index ${JSON.stringify(keys)} on ${db.databaseName}.${collection}: ${reason}`, {
+      cause: error,
+    })
+  }
+}

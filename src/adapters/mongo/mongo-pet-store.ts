@@ -1,0 +1,49 @@
+import type { Collection, Db } from 'mongodb'
+import type { PageRequest } from '../../core/page.js'
+import type { Pet, PetStatus } from '../../core/pet.js'
+import type { PetStore } from '../../core/ports/pet-store.js'
+import { listByKeyset } from './list-by-keyset.js'
+import { callMongo, isDuplicateKey, SERVER_TIME_LIMIT } from './mongo-call.js'
+
+export interface PetDocument {
+  _id: bigint
+  name: string
+  categoryId: bigint
+  status: PetStatus
+}
+
+export class MongoPetStore implements PetStore {
+  readonly #pets: Collection<PetDocument>
+
+  constructor(db: Db) {
+    this.#pets = petsOf(db)
+  }
+
+  async insert({ id, name, categoryId, status }: Pet): Promise<'inserted' | 'taken'> {
+    try {
+      await callMongo(() => this.#pets.insertOne({ _id: id, name, categoryId, status }, SERVER_TIME_LIMIT))
+      return 'inserted'
+    } catch (error) {
+      if (isDuplicateKey(error)) return 'taken'
+      throw error
+    }
+  }
+
+  async find(id: bigint): Promise<Pet | undefined> {
+    const found = await callMongo(() => this.#pets.findOne({ _id: id }, SERVER_TIME_LIMIT))
+    return found ? petOf(found) : undefined
+  }
+
+  async list(request: PageRequest<PetStatus>): Promise<readonly Pet[]> {
+    return (await listByKeyset(this.#pets, request)).map(petOf)
+  }
+}
+
+/** Every whole number of 64 bits is a bigint here, ids and categories alike. */
+export function petsOf(db: Db): Collection<PetDocument> {
+  return db.collection<PetDocument>('pets', { useBigInt64: true })
+}
+
+function petOf({ _id, name, categoryId, status }: PetDocument): Pet {
+  return { id: _id, name, categoryId, status }
+}

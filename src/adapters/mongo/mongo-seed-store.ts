@@ -1,0 +1,49 @@
+import type { Collection, Db } from 'mongodb'
+import type { NewOrder } from '../../core/order.js'
+import type { NewPet } from '../../core/pet.js'
+import type { SeedStore } from '../../core/ports/seed-store.js'
+import { callMongo } from './mongo-call.js'
+import { MongoCounter } from './mongo-counter.js'
+import type { OrderDocument } from './mongo-order-store.js'
+import { ordersOf } from './mongo-order-store.js'
+import type { PetDocument } from './mongo-pet-store.js'
+import { petsOf } from './mongo-pet-store.js'
+
+/** Nobody waits at the other end of a request: a count over millions and a thousand rows at once may take their time. */
+export const BULK_TIMEOUT_MS = 60_000
+const BULK_TIME_LIMIT = { maxTimeMS: BULK_TIMEOUT_MS }
+
+/** Wants a connection whose answers may take `BULK_TIMEOUT_MS`. */
+export class MongoSeedStore implements SeedStore {
+  readonly #pets: Collection<PetDocument>
+  readonly #orders: Collection<OrderDocument>
+  readonly #petCounter: MongoCounter
+  readonly #orderCounter: MongoCounter
+
+  constructor(db: Db) {
+    this.#pets = petsOf(db)
+    this.#orders = ordersOf(db)
+    this.#petCounter = new MongoCounter(db, 'pets')
+    this.#orderCounter = new MongoCounter(db, 'orders')
+  }
+
+  async countPets(): Promise<number> {
+    return callMongo(() => this.#pets.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+  }
+
+  async countOrders(): Promise<number> {
+    return callMongo(() => this.#orders.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+  }
+
+  async addPets(pets: readonly NewPet[]): Promise<void> {
+    const { first } = await this.#petCounter.takeAll(pets.length)
+    const documents = pets.map(({ name, categoryId, status }, index) => ({ _id: first + BigInt(index), name, categoryId, status }))
+    await callMongo(() => this.#pets.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+  }
+
+  async addOrders(orders: readonly NewOrder[]): Promise<void> {
+    const { first } = await this.#orderCounter.takeAll(orders.length)
+    const documents = orders.map((order, index) => ({ _id: first + BigInt(index), ...order }))
+    await callMongo(() => this.#orders.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+  }
+}

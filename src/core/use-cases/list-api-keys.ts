@@ -1,0 +1,27 @@
+import type { ApiKeyState, StoredApiKey } from '../api-key.js'
+import { stateOf } from '../api-key.js'
+import type { PlanName } from '../plan.js'
+import type { ApiKeyStore } from '../ports/api-key-store.js'
+import type { Clock } from '../ports/clock.js'
+
+export interface ApiKeyFilter {
+  readonly owner?: string
+  readonly plan?: PlanName
+  readonly state?: ApiKeyState
+}
+
+/** In the order of their creation. */
+export type ListApiKeys = (filter: ApiKeyFilter) => Promise<readonly StoredApiKey[]>
+
+export function makeListApiKeys({ apiKeyStore, clock }: { apiKeyStore: ApiKeyStore; clock: Clock }): ListApiKeys {
+  return async ({ owner, plan, state }) => {
+    const keys = await apiKeyStore.list()
+    const nowMs = clock.nowMs()
+    return keys.filter(
+      (key) =>
+        (owner === undefined || key.owner === owner) &&
+        (plan === undefined || key.plan === plan) &&
+        (state === undefined || stateOf(key, nowMs) === state),
+    )
+  }
+}

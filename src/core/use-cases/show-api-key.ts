@@ -1,0 +1,14 @@
+import type { StoredApiKey } from '../api-key.js'
+import { ApiKeyNotFound } from '../errors.js'
+import type { ApiKeyStore } from '../ports/api-key-store.js'
+
+/** Throws `ApiKeyNotFound`. */
+export type ShowApiKey = (keyId: string) => Promise<StoredApiKey>
+
+export function makeShowApiKey({ apiKeyStore }: { apiKeyStore: ApiKeyStore }): ShowApiKey {
+  return async (keyId) => {
+    const key = await apiKeyStore.findById(keyId)
+    if (!key) throw new ApiKeyNotFound(`No API key has the id ${keyId}`)
+    return key
+  }
+}
