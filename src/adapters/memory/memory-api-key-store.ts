@@ -3,6 +3,7 @@ import { isUsable, NOTED_USE_MS } from '../../core/api-key.js'
 import type { Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
+import type { Limits } from '../../core/quota.js'
 
 export class MemoryApiKeyStore implements ApiKeyStore {
   readonly #byKeyId = new Map<string, StoredApiKey>()
@@ -38,8 +39,9 @@ export class MemoryApiKeyStore implements ApiKeyStore {
   async changePlan(keyId: string, { plan, limits }: Subscription): Promise<StoredApiKey | undefined> {
     const stored = this.#byKeyId.get(keyId)
     if (!stored) return undefined
-    const { limits: _, ...rest } = stored
-    return this.#keep({ ...rest, plan, ...(limits ? { limits } : {}), generation: stored.generation + 1 })
+    const changed: StoredApiKey & { limits?: Limits } = { ...stored, plan, generation: stored.generation + 1 }
+    delete changed.limits
+    return this.#keep(limits ? { ...changed, limits } : changed)
   }
 
   async revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined> {
