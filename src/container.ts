@@ -136,9 +136,12 @@ function bindMongoStores(container: Container, { idBlockSize }: Config, url: str
   container.bind<MongoConnection>(mongo).toResolvedValue(() => new MongoConnection(url))
   container.bind<MongoConnection>(TOKENS.bulkMongo).toResolvedValue(() => new MongoConnection(url, { answerTimeoutMs: BULK_TIMEOUT_MS }))
   container.bind<Storage>(TOKENS.storage).toResolvedValue(
-    (...connections: MongoConnection[]) => ({
-      prepare: () => ensureIndexes(url),
-      close: async () => void (await Promise.all(connections.map((connection) => connection.close()))),
+    (connection: MongoConnection, bulkConnection: MongoConnection) => ({
+      async prepare() {
+        await ensureIndexes(url)
+        await connection.open()
+      },
+      close: async () => void (await Promise.all([connection.close(), bulkConnection.close()])),
     }),
     [mongo, TOKENS.bulkMongo],
   )

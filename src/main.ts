@@ -13,7 +13,7 @@ import type { Config } from './config.js'
 import { ConfigError, readProcessConfig } from './config.js'
 import type { Container, Storage } from './container.js'
 import { makeContainer, TOKENS } from './container.js'
-import { DomainError, OperatorError, StoreUnavailable } from './core/errors.js'
+import { DomainError, OperatorError, SettingError, StoreUnavailable } from './core/errors.js'
 import { PLAN_NAMES } from './core/plan.js'
 import type { Clock } from './core/ports/clock.js'
 import type { ChangeApiKeyPlan } from './core/use-cases/change-api-key-plan.js'
@@ -56,7 +56,7 @@ async function prepareStorage(container: Container): Promise<void> {
       return await storage.prepare()
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      log.warn({ err: error }, 'waiting for the storage')
+      log.warn({ reason: sentenceOf(error) }, 'waiting for the storage')
       await new Promise((resolve) => setTimeout(resolve, STORAGE_RETRY_MS))
     }
   }
@@ -160,6 +160,10 @@ function isForOperators(error: unknown): error is Error {
   return error instanceof ConfigError || error instanceof OperatorError || error instanceof DomainError
 }
 
+function sentenceOf(error: Error): string {
+  return error instanceof StoreUnavailable && error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
+}
+
 /** Runs the command and says how it ended: 0 done, 1 refused or failed, 2 wrong usage or settings. */
 async function run(): Promise<number> {
   const openApi = (format: 'json' | 'yaml') => {
@@ -173,9 +177,9 @@ async function run(): Promise<number> {
     return EXIT.done
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
-    if (isForOperators(error)) process.stderr.write(`${error.message}\n`)
+    if (isForOperators(error)) process.stderr.write(`${sentenceOf(error)}\n`)
     else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
-    return error instanceof ConfigError ? EXIT.usage : EXIT.failed
+    return error instanceof ConfigError || error instanceof SettingError ? EXIT.usage : EXIT.failed
   }
 }
 

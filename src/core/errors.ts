@@ -33,3 +33,6 @@ export class ApiKeyNotFound extends DomainError {
 
 /** Something that an operator has to change. The message is for them: it says what, and holds no secret. */
 export class OperatorError extends Error {}
+
+/** A setting that can only be judged where it is used. */
+export class SettingError extends OperatorError {}

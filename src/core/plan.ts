@@ -26,7 +26,8 @@ export interface Subscription {
 
 /** Throws `LimitsRequired` for a plan without limits (enterprise) when the key has none of its own either. */
 export function requireLimits({ plan, limits }: Subscription, { plans }: Plans): void {
-  if (!limits && !plans[plan].limits) throw new LimitsRequired(`Plan ${plan} has no limits of its own`)
+  if (!limits && !plans[plan].limits)
+    throw new LimitsRequired(`Plan ${plan} has no limits: give the key its own, for the minute and for the day`)
 }
 
 /** A key's own limits go before its plan's. Throws when neither has any: such a key must never have been issued. */

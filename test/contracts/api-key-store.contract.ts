@@ -1,19 +1,28 @@
 import { expect } from 'chai'
-import type { ApiKey } from '../../src/core/api-key.js'
+import type { ApiKey, StoredApiKey } from '../../src/core/api-key.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
+import type { Subscription } from '../../src/core/plan.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
 import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
-import { anApiKey, aSecretHash } from './builders.js'
+import { MovableClock } from '../support/movable-clock.js'
+import { until } from '../support/until.js'
+import { anApiKey, aSecretHash, shuffled } from './builders.js'
 import type { Opened, Outage } from './opened.js'
 import { rejection } from './rejection.js'
 
-export function describeApiKeyStore(name: string, open: () => Promise<Opened<ApiKeyStore>>, outage?: Outage): void {
+const HOUR_MS = 60 * 60 * 1000
+
+type OpenApiKeyStore = (clock: MovableClock) => Promise<Opened<ApiKeyStore>>
+
+export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?: Outage): void {
   describe(`the API key store ${name}`, () => {
+    let clock: MovableClock
     let opened: Opened<ApiKeyStore>
     let keys: ApiKeyStore
 
     beforeEach(async () => {
-      opened = await open()
+      clock = new MovableClock()
+      opened = await open(clock)
       keys = opened.port
     })
 
@@ -31,6 +40,8 @@ export function describeApiKeyStore(name: string, open: () => Promise<Opened<Api
       it(`finds a key ${what}`, async () => {
         const key = anApiKey('one', overrides)
         expect(await keys.insert(key)).to.equal('inserted')
+        expect(await keys.findById(key.keyId)).to.deep.equal(key)
+        expect(await keys.list()).to.deep.equal([key])
         expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal(key)
       })
     }
@@ -53,6 +64,14 @@ export function describeApiKeyStore(name: string, open: () => Promise<Opened<Api
       await keys.insert(anApiKey('one', { secretHash }))
       const others = [aSecretHash('other'), secretHash.toUpperCase(), secretHash.slice(1), `${secretHash}0`, '', 'key_one', '^a', '.*']
       for (const other of others) expect(await keys.findBySecretHash(other)).to.equal(undefined)
+    })
+
+    it('finds undefined for a key id that no key has, or has in part or in another letter case', async () => {
+      expect(await keys.findById('key_one')).to.equal(undefined)
+      await keys.insert(anApiKey('one'))
+      for (const other of ['key_two', 'KEY_ONE', 'key_on', 'key_one0', '', aSecretHash('one'), '^key', '.*']) {
+        expect(await keys.findById(other)).to.equal(undefined)
+      }
     })
 
     it('refuses a taken secret hash, leaves the first key as it was, and does not take the second key id', async () => {
@@ -98,32 +117,207 @@ export function describeApiKeyStore(name: string, open: () => Promise<Opened<Api
     })
 
     it('keeps what was inserted, whatever becomes of the object that was passed', async () => {
-      const passed = { ...anApiKey() }
+      const passed = { ...anApiKey('one', { limits: { minute: 1, day: 2 } }), limits: { minute: 1, day: 2 } }
       await keys.insert(passed)
       passed.owner = 'Changed'
-      expect(await keys.findBySecretHash(passed.secretHash)).to.deep.equal(anApiKey())
+      passed.limits.day = 9
+      expect(await keys.findBySecretHash(passed.secretHash)).to.deep.equal(anApiKey('one', { limits: { minute: 1, day: 2 } }))
+
+      const limits = { minute: 3, day: 4 }
+      await keys.changePlan('key_one', { plan: 'pro', limits })
+      limits.day = 9
+      expect((await keys.findById('key_one'))?.limits).to.deep.equal({ minute: 3, day: 4 })
     })
 
-    if (outage) {
-      describe('while it is away', () => {
-        beforeEach(() => keys.insert(anApiKey('one')))
-        afterEach(() => outage.end())
+    it('lists all keys, revoked and expired ones too, in the order of their creation and not of their arrival', async () => {
+      expect(await keys.list()).to.deep.equal([])
+      const states = [{}, { revokedAtMs: 1 }, { expiresAtMs: 1 }]
+      const created = Array.from({ length: 250 }, (_, index) =>
+        anApiKey(`k${(index * 7) % 250}`, { createdAtMs: 1_000_000 + index, ...states[index % 3] }),
+      )
+      await Promise.all(shuffled(created).map((key) => keys.insert(key)))
+      expect(await keys.list()).to.deep.equal(created)
+    })
 
-        it('throws StoreUnavailable: no key seems unknown, no insert done', async () => {
-          await outage.begin()
-          for (const asked of [() => keys.findBySecretHash(aSecretHash('one')), () => keys.insert(anApiKey('two'))]) {
-            expect(await rejection(asked())).to.be.instanceOf(StoreUnavailable)
-          }
-        })
+    it('lists keys that were created at the same time, each of them once', async () => {
+      const created = Array.from({ length: 30 }, (_, index) => anApiKey(`k${index}`))
+      for (const key of created) await keys.insert(key)
+      expect(await keys.list()).to.have.deep.members(created)
+    })
 
-        it('loses no key', async () => {
-          await outage.begin()
-          await rejection(keys.insert(anApiKey('two')))
-          await outage.end()
-          expect(await keys.findBySecretHash(aSecretHash('one'))).to.deep.equal(anApiKey('one'))
-          expect([undefined, anApiKey('two')]).to.deep.include(await keys.findBySecretHash(aSecretHash('two')))
-        })
+    for (const [what, state, ownLimits, subscription] of [
+      ['another', {}, {}, { plan: 'pro' }],
+      ['the one that it is on', {}, {}, { plan: 'free' }],
+      ['another with limits of its own', {}, {}, { plan: 'enterprise', limits: { minute: 7, day: 2 ** 40 } }],
+      ['another, its own limits replaced', {}, { limits: { minute: 1, day: 2 } }, { plan: 'pro', limits: { minute: 3, day: 4 } }],
+      ['another, its own limits gone', {}, { limits: { minute: 1, day: 2 } }, { plan: 'business' }],
+      ['another while it is revoked and expired', { revokedAtMs: 5, expiresAtMs: 4 }, {}, { plan: 'pro' }],
+    ] satisfies [string, Partial<ApiKey>, Pick<ApiKey, 'limits'>, Subscription][]) {
+      it(`puts a key on a plan, one generation later: ${what}`, async () => {
+        await keys.insert(anApiKey('one', { ...state, ...ownLimits }))
+        await keys.insert(anApiKey('two'))
+        const expected = { ...anApiKey('one', state), ...subscription, generation: 2 }
+        expect(await keys.changePlan('key_one', subscription)).to.deep.equal(expected)
+        expect(await keys.findBySecretHash(aSecretHash('one'))).to.deep.equal(expected)
+        expect(await keys.findById('key_two')).to.deep.equal(anApiKey('two'))
       })
     }
+
+    it('revokes a key from the time given on, one generation later, and leaves all else as it was', async () => {
+      const key = anApiKey('one', { limits: { minute: 1, day: 2 }, expiresAtMs: 9, plan: 'pro' })
+      await keys.insert(key)
+      await keys.insert(anApiKey('two'))
+      expect(await keys.revoke('key_one', 1_792_000_000_001)).to.deep.equal({ ...key, revokedAtMs: 1_792_000_000_001, generation: 2 })
+      expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal({ ...key, revokedAtMs: 1_792_000_000_001, generation: 2 })
+      expect(await keys.findById('key_two')).to.deep.equal(anApiKey('two'))
+    })
+
+    it('leaves a key that is revoked already as it is', async () => {
+      await keys.insert(anApiKey('one'))
+      const revoked = await keys.revoke('key_one', 1_000)
+      for (const atMs of [2_000, 500]) expect(await keys.revoke('key_one', atMs)).to.deep.equal(revoked)
+      expect(await keys.findById('key_one')).to.deep.equal(revoked)
+    })
+
+    it('changes and revokes nothing where there is no such key', async () => {
+      await keys.insert(anApiKey('one'))
+      expect(await keys.changePlan('key_two', { plan: 'pro' })).to.equal(undefined)
+      expect(await keys.revoke('key_two', 1_000)).to.equal(undefined)
+      expect(await keys.list()).to.deep.equal([anApiKey('one')])
+    })
+
+    it('counts each of 20 changes that come at the same time on two replicas: generation 21', async () => {
+      const replicas = [keys, await opened.reopen()] as const
+      await keys.insert(anApiKey('one'))
+      const changed = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          (replicas[index % 2] as ApiKeyStore).changePlan('key_one', { plan: 'pro', limits: { minute: index + 1, day: 100 } }),
+        ),
+      )
+      const generations = changed.map((key) => key?.generation ?? 0).toSorted((a, b) => a - b)
+      expect(generations).to.deep.equal(Array.from({ length: 20 }, (_, index) => index + 2))
+      expect(await keys.findById('key_one')).to.deep.equal(changed.find((key) => key?.generation === 21))
+    })
+
+    it('revokes a key once of 20 times at the same time on two replicas, and all are told of that one', async () => {
+      const replicas = [keys, await opened.reopen()] as const
+      await keys.insert(anApiKey('one'))
+      const revoked = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => (replicas[index % 2] as ApiKeyStore).revoke('key_one', 1_000 + index)),
+      )
+      expect(revoked[0]?.revokedAtMs).to.be.within(1_000, 1_019)
+      for (const key of revoked) expect(key).to.deep.equal({ ...anApiKey('one'), revokedAtMs: revoked[0]?.revokedAtMs, generation: 2 })
+      expect(await replicas[1].findById('key_one')).to.deep.equal(revoked[0])
+    })
+
+    it('loses neither the change nor the revocation when both come at the same time', async () => {
+      const replicas = [keys, await opened.reopen()] as const
+      for (let index = 0; index < 10; index++) {
+        await keys.insert(anApiKey(`k${index}`))
+        await Promise.all([replicas[0].changePlan(`key_k${index}`, { plan: 'pro' }), replicas[1].revoke(`key_k${index}`, 1_000)])
+        expect(await keys.findById(`key_k${index}`)).to.include({ plan: 'pro', revokedAtMs: 1_000, generation: 3 })
+      }
+    })
+
+    /** Notes may come late. */
+    async function untilNoted(keyId: string, atLeastMs: number): Promise<StoredApiKey> {
+      const isNoted = async () => ((await keys.findById(keyId))?.lastUsedAtMs ?? 0) >= atLeastMs
+      await until(`a use of ${keyId} is noted`, isNoted)
+      return (await keys.findById(keyId)) as StoredApiKey
+    }
+
+    it('notes the use of a key, which operators see and callers do not, and no other change comes with it', async () => {
+      const key = anApiKey('one', { limits: { minute: 1, day: 2 }, expiresAtMs: clock.nowMs() + 1 })
+      await keys.insert(key)
+      expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal(key)
+      expect(await untilNoted('key_one', 1)).to.deep.equal({ ...key, lastUsedAtMs: clock.nowMs() })
+      expect(await (await opened.reopen()).list()).to.deep.equal([{ ...key, lastUsedAtMs: clock.nowMs() }])
+      expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal(key)
+    })
+
+    it('notes uses to the hour: the last one is never noted an hour or more too early, nor before it took place', async () => {
+      await keys.insert(anApiKey('one'))
+      for (let use = 0; use < 20; use++) {
+        await keys.findBySecretHash(aSecretHash('one'))
+        const { lastUsedAtMs } = await untilNoted('key_one', clock.nowMs() - HOUR_MS + 1)
+        expect(lastUsedAtMs).to.be.at.most(clock.nowMs())
+        clock.advanceMs(HOUR_MS / 3 + 1)
+      }
+    })
+
+    it('notes no use of keys that are revoked, expired or only looked at by operators', async () => {
+      const unused = [anApiKey('revoked', { revokedAtMs: 1 }), anApiKey('expired', { expiresAtMs: clock.nowMs() }), anApiKey('seen')]
+      for (const key of [...unused, anApiKey('used')]) await keys.insert(key)
+      for (const secret of ['revoked', 'expired']) await keys.findBySecretHash(aSecretHash(secret))
+      await keys.findById('key_seen')
+      await keys.list()
+
+      await keys.findBySecretHash(aSecretHash('used'))
+      await untilNoted('key_used', 1)
+      for (const key of unused) expect(await keys.findById(key.keyId)).to.deep.equal(key)
+    })
+
+    it('keeps the note of a use through changes and a revocation', async () => {
+      await keys.insert(anApiKey('one'))
+      await keys.findBySecretHash(aSecretHash('one'))
+      const { lastUsedAtMs } = await untilNoted('key_one', 1)
+      expect(await keys.changePlan('key_one', { plan: 'pro' })).to.include({ lastUsedAtMs })
+      expect(await keys.revoke('key_one', 1_000)).to.include({ lastUsedAtMs })
+      expect(await keys.findById('key_one')).to.include({ lastUsedAtMs, generation: 3 })
+    })
+  })
+  if (outage) describeApiKeyStoreOutages(name, open, outage)
+}
+
+export function describeApiKeyStoreOutages(name: string, open: OpenApiKeyStore, outage: Outage): void {
+  describe(`the API key store ${name}, while it is away`, () => {
+    let opened: Opened<ApiKeyStore>
+    let keys: ApiKeyStore
+
+    beforeEach(async () => {
+      opened = await open(new MovableClock())
+      keys = opened.port
+      await keys.insert(anApiKey('one'))
+    })
+
+    afterEach(async () => {
+      await outage.end()
+      await opened.close()
+    })
+
+    it('throws StoreUnavailable: no key seems unknown, no list empty, no insert, change or revocation done', async () => {
+      await outage.begin()
+      const asked = [
+        keys.findBySecretHash(aSecretHash('one')),
+        keys.findById('key_one'),
+        keys.findById('key_two'),
+        keys.list(),
+        keys.insert(anApiKey('two')),
+        keys.changePlan('key_one', { plan: 'pro' }),
+        keys.revoke('key_one', 1_000),
+      ]
+      for (const reason of await Promise.all(asked.map(rejection))) expect(reason).to.be.instanceOf(StoreUnavailable)
+    })
+
+    it('loses no key, and what failed has taken place as a whole or not at all', async () => {
+      await keys.insert(anApiKey('three'))
+      await outage.begin()
+      const failing = [keys.insert(anApiKey('two')), keys.changePlan('key_one', { plan: 'pro' }), keys.revoke('key_three', 1_000)]
+      await Promise.all(failing.map(rejection))
+      await outage.end()
+      expect([undefined, anApiKey('two')]).to.deep.include(await keys.findById('key_two'))
+      expect([anApiKey('one'), anApiKey('one', { plan: 'pro', generation: 2 })]).to.deep.include(await keys.findById('key_one'))
+      expect([anApiKey('three'), anApiKey('three', { revokedAtMs: 1_000, generation: 2 })]).to.deep.include(
+        await keys.findById('key_three'),
+      )
+    })
+
+    it('leaves what uses it could not note to the next one', async () => {
+      await outage.begin()
+      await rejection(keys.findBySecretHash(aSecretHash('one')))
+      await outage.end()
+      await keys.findBySecretHash(aSecretHash('one'))
+      await until('the use is noted', async () => (await keys.findById('key_one'))?.lastUsedAtMs !== undefined)
+    })
   })
 }

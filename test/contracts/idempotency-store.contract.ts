@@ -19,7 +19,7 @@ export function describeIdempotencyStore(
     let idempotency: IdempotencyStore
 
     beforeEach(async () => {
-      clock = new MovableClock()
+      clock = aClock()
       opened = await open(clock)
       idempotency = opened.port
     })
@@ -56,6 +56,18 @@ export function describeIdempotencyStore(
       expect(await idempotency.claim(aScope(), aRecord({ petId: 99n }))).to.deep.equal(got[0])
     })
 
+    it('answers each of 100 scopes that are claimed eight times at once on four replicas with one record of those offered', async () => {
+      const replicas = await Promise.all(Array.from({ length: 4 }, () => opened.reopen()))
+      for (let scope = 0; scope < 100; scope++) {
+        const idempotencyKey = `k${scope}`
+        const offers = Array.from({ length: 8 }, (_, index) => aRecord({ petId: BigInt(10 * scope + index + 1) }))
+        const claims = offers.map((offered, index) => (replicas[index % 4] as IdempotencyStore).claim(aScope({ idempotencyKey }), offered))
+        const got = await Promise.all(claims)
+        expect(offers).to.deep.include(got[0])
+        for (const record of got) expect(record, `scope ${scope}`).to.deep.equal(got[0])
+      }
+    })
+
     it('shows another replica, or this one after a restart, the record as soon as it is claimed', async () => {
       await idempotency.claim(aScope(), aRecord({ petId: 1n }))
       const another = await opened.reopen()
@@ -72,6 +84,13 @@ export function describeIdempotencyStore(
       expect(await idempotency.claim(aScope(), aRecord({ petId: 4n }))).to.deep.equal(aRecord({ petId: 3n }))
       clock.advanceMs(1)
       expect(await idempotency.claim(aScope(), aRecord({ petId: 5n }))).to.deep.equal(aRecord({ petId: 5n }))
+    })
+
+    it('puts a new record in the place of one that has ended whatever its fingerprint is', async () => {
+      for (const fingerprint of ['$petId', '$$ROOT', '{"$add":[1,2]}', '']) {
+        expect(await idempotency.claim(aScope(), aRecord({ fingerprint, petId: 2n }))).to.deep.equal({ fingerprint, petId: 2n })
+        clock.advanceMs(DAY_MS)
+      }
     })
 
     it('does not prolong a record when it is claimed again', async () => {
@@ -124,32 +143,52 @@ export function describeIdempotencyStore(
         expect(await idempotency.claim(aScope(other), aRecord({ petId: 3n }))).to.deep.equal(aRecord({ petId: 2n }))
       })
     }
-
-    if (outage) {
-      describe('while it is away', () => {
-        afterEach(() => outage.end())
-
-        it('throws StoreUnavailable for a scope that is there and for one that is not', async () => {
-          await idempotency.claim(aScope(), aRecord())
-          await outage.begin()
-          for (const idempotencyKey of [aScope().idempotencyKey, 'another']) {
-            expect(await rejection(idempotency.claim(aScope({ idempotencyKey }), aRecord()))).to.be.instanceOf(StoreUnavailable)
-          }
-        })
-
-        it('loses no record, and the retry of a failed claim gets one record, which it keeps', async () => {
-          await idempotency.claim(aScope(), aRecord({ petId: 1n }))
-          await outage.begin()
-          await rejection(idempotency.claim(aScope({ idempotencyKey: 'another' }), aRecord({ petId: 2n })))
-          await outage.end()
-          expect(await idempotency.claim(aScope(), aRecord({ petId: 3n }))).to.deep.equal(aRecord({ petId: 1n }))
-          const retried = await idempotency.claim(aScope({ idempotencyKey: 'another' }), aRecord({ petId: 4n }))
-          expect([aRecord({ petId: 2n }), aRecord({ petId: 4n })]).to.deep.include(retried)
-          expect(await idempotency.claim(aScope({ idempotencyKey: 'another' }), aRecord({ petId: 5n }))).to.deep.equal(retried)
-        })
-      })
-    }
   })
+  if (outage) describeIdempotencyStoreOutages(name, open, outage)
+}
+
+export function describeIdempotencyStoreOutages(
+  name: string,
+  open: (clock: MovableClock) => Promise<Opened<IdempotencyStore>>,
+  outage: Outage,
+): void {
+  describe(`the idempotency store ${name}, while it is away`, () => {
+    let opened: Opened<IdempotencyStore>
+    let idempotency: IdempotencyStore
+
+    beforeEach(async () => {
+      opened = await open(aClock())
+      idempotency = opened.port
+      await idempotency.claim(aScope(), aRecord({ petId: 1n }))
+    })
+
+    afterEach(async () => {
+      await outage.end()
+      await opened.close()
+    })
+
+    it('throws StoreUnavailable for a scope that is there and for one that is not', async () => {
+      await outage.begin()
+      const scopes = [aScope(), aScope({ idempotencyKey: 'another' })]
+      const reasons = await Promise.all(scopes.map((scope) => rejection(idempotency.claim(scope, aRecord()))))
+      for (const reason of reasons) expect(reason).to.be.instanceOf(StoreUnavailable)
+    })
+
+    it('loses no record, and the retry of a failed claim gets one record, which it keeps', async () => {
+      await outage.begin()
+      await rejection(idempotency.claim(aScope({ idempotencyKey: 'another' }), aRecord({ petId: 2n })))
+      await outage.end()
+      expect(await idempotency.claim(aScope(), aRecord({ petId: 3n }))).to.deep.equal(aRecord({ petId: 1n }))
+      const retried = await idempotency.claim(aScope({ idempotencyKey: 'another' }), aRecord({ petId: 4n }))
+      expect([aRecord({ petId: 2n }), aRecord({ petId: 4n })]).to.deep.include(retried)
+      expect(await idempotency.claim(aScope({ idempotencyKey: 'another' }), aRecord({ petId: 5n }))).to.deep.equal(retried)
+    })
+  })
+}
+
+/** Begins now: what has ended by the clock of an engine may be removed, and this one is moved into the future only. */
+function aClock(): MovableClock {
+  return new MovableClock(Date.now())
 }
 
 function aScope(overrides: Partial<IdempotencyScope> = {}): IdempotencyScope {

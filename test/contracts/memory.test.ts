@@ -12,18 +12,20 @@ import { StoreUnavailable } from '../../src/core/errors.js'
 import { MAX_ASSIGNED_ID } from '../../src/core/int64.js'
 import type { FailedAuthentications } from '../../src/core/ports/failed-authentications.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
+import type { SeedStore } from '../../src/core/ports/seed-store.js'
 import { describeApiKeyLookup } from './api-key-lookup.contract.js'
 import { describeApiKeySecrets } from './api-key-secrets.contract.js'
 import { describeApiKeyStore } from './api-key-store.contract.js'
 import { describeFailedAuthentications } from './failed-authentications.contract.js'
 import { describeIdempotencyStore } from './idempotency-store.contract.js'
-import { MovableClock } from '../support/movable-clock.js'
+import { MemorySeedStore } from '../support/memory-seed-store.js'
 import type { Opened, Outage } from './opened.js'
 import { describeOrderStore } from './order-store.contract.js'
 import { describePetIds } from './pet-ids.contract.js'
 import { describePetStore } from './pet-store.contract.js'
 import { describeQuotaStore } from './quota-store.contract.js'
 import { rejection } from './rejection.js'
+import { describeSeedStore } from './seed-store.contract.js'
 
 // Memory has no outages. So that the suites' outage tests are seen to work before a real engine runs them,
 // the memory adapters stand behind a line here, which can be cut. Uncut, it passes everything through.
@@ -41,7 +43,16 @@ describePetStore('in memory', async () => opened(behindLine(new MemoryPetStore()
 describeOrderStore('in memory', async (orders) => opened(behindLine(new MemoryOrderStore(orders))), line)
 describePetIds('in memory', async (last) => opened(behindLine(new MemoryPetIds(last))), line)
 describeIdempotencyStore('in memory', async (clock) => opened(behindLine(new MemoryIdempotencyStore(clock))), line)
-describeApiKeyStore('in memory', async () => opened(behindLine(new MemoryApiKeyStore(new MovableClock()))), line)
+describeApiKeyStore('in memory', async (clock) => opened(behindLine(new MemoryApiKeyStore(clock))), line)
+describeSeedStore(
+  'that tests have in memory',
+  async () => {
+    const seedStore = new MemorySeedStore()
+    const { pets, petIds, orders } = seedStore
+    return opened({ seedStore: behindLine<SeedStore>(seedStore), pets, petIds, orders })
+  },
+  line,
+)
 describeApiKeyLookup('in front of a store', (store, clock) => new CachedApiKeyLookup(store, clock))
 describeApiKeySecrets('of node:crypto', () => new CryptoApiKeySecrets())
 describeQuotaStore(

@@ -49,19 +49,33 @@ export function describeOrderStore(name: string, open: (orders: readonly Order[]
         return (request) => store.list(request)
       },
     )
+  })
+  if (outage) describeOrderStoreOutages(name, open, outage)
+}
 
-    if (outage) {
-      describe('while it is away', () => {
-        afterEach(() => outage.end())
+export function describeOrderStoreOutages(
+  name: string,
+  open: (orders: readonly Order[]) => Promise<Opened<OrderStore>>,
+  outage: Outage,
+): void {
+  describe(`the order store ${name}, while it is away`, () => {
+    let opened: Opened<OrderStore>
 
-        it('throws StoreUnavailable, no list seems empty, and all orders are there when it is back', async () => {
-          const store = await ordersOf([anOrder()])
-          await outage.begin()
-          expect(await rejection(store.list({ limit: 5 }))).to.be.instanceOf(StoreUnavailable)
-          await outage.end()
-          expect(await store.list({ limit: 5 })).to.deep.equal([anOrder()])
-        })
-      })
-    }
+    beforeEach(async () => {
+      opened = await open([anOrder()])
+    })
+
+    afterEach(async () => {
+      await outage.end()
+      await opened.close()
+    })
+
+    it('throws StoreUnavailable, no list seems empty, and all orders are there when it is back', async () => {
+      const { port: store } = opened
+      await outage.begin()
+      expect(await rejection(store.list({ limit: 5 }))).to.be.instanceOf(StoreUnavailable)
+      await outage.end()
+      expect(await store.list({ limit: 5 })).to.deep.equal([anOrder()])
+    })
   })
 }

@@ -75,30 +75,40 @@ export function describePetIds(name: string, open: (last: bigint) => Promise<Ope
           .and.not.instanceOf(StoreUnavailable)
       }
     })
+  })
+  if (outage) describePetIdsOutages(name, open, outage)
+}
 
-    if (outage) {
-      describe('while the store is away', () => {
-        afterEach(() => outage.end())
+export function describePetIdsOutages(name: string, open: (last: bigint) => Promise<Opened<PetIds>>, outage: Outage): void {
+  describe(`the pet ids ${name}, while the store is away`, () => {
+    let opened: Opened<PetIds>
 
-        it('go on only as far as they were fetched before, then throw StoreUnavailable, and are fresh when it is back', async () => {
-          const { port: petIds } = await openBehind(0n)
-          const ids = [await petIds.next()]
-          await outage.begin()
-          let refusal: unknown
-          for (let count = 0; count < 300 && refusal === undefined; count++) {
-            await petIds.next().then(
-              (id) => ids.push(id),
-              (reason: unknown) => {
-                refusal = reason
-              },
-            )
-          }
-          expect(refusal).to.be.instanceOf(StoreUnavailable)
-          await outage.end()
-          ids.push(await petIds.next())
-          expect(new Set(ids).size).to.equal(ids.length)
-        })
-      })
-    }
+    beforeEach(async () => {
+      opened = await open(0n)
+    })
+
+    afterEach(async () => {
+      await outage.end()
+      await opened.close()
+    })
+
+    it('go on only as far as they were fetched before, then throw StoreUnavailable, and are fresh when it is back', async () => {
+      const { port: petIds } = opened
+      const ids = [await petIds.next()]
+      await outage.begin()
+      let refusal: unknown
+      for (let count = 0; count < 300 && refusal === undefined; count++) {
+        await petIds.next().then(
+          (id) => ids.push(id),
+          (reason: unknown) => {
+            refusal = reason
+          },
+        )
+      }
+      expect(refusal).to.be.instanceOf(StoreUnavailable)
+      await outage.end()
+      ids.push(await petIds.next())
+      expect(new Set(ids).size).to.equal(ids.length)
+    })
   })
 }

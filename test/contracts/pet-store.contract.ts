@@ -132,35 +132,41 @@ export function describePetStore(name: string, open: () => Promise<Opened<PetSto
         return (request) => pets.list(request)
       },
     )
+  })
+  if (outage) describePetStoreOutages(name, open, outage)
+}
 
-    if (outage) {
-      describe('while it is away', () => {
-        beforeEach(() => pets.insert(aPet({ id: 1n })))
-        afterEach(() => outage.end())
+export function describePetStoreOutages(name: string, open: () => Promise<Opened<PetStore>>, outage: Outage): void {
+  describe(`the pet store ${name}, while it is away`, () => {
+    let opened: Opened<PetStore>
+    let pets: PetStore
 
-        it('throws StoreUnavailable: no pet seems absent, no list empty, no insert done', async () => {
-          await outage.begin()
-          for (const asked of [
-            () => pets.find(1n),
-            () => pets.find(2n),
-            () => pets.list({ limit: 5 }),
-            () => pets.insert(aPet({ id: 2n })),
-          ]) {
-            expect(await rejection(asked())).to.be.instanceOf(StoreUnavailable)
-          }
-        })
+    beforeEach(async () => {
+      opened = await open()
+      pets = opened.port
+      await pets.insert(aPet({ id: 1n }))
+    })
 
-        it('loses no acknowledged pet, and a failed insert has taken place as a whole or not at all', async () => {
-          const attempted = aPet({ id: 2n, status: 'sold' })
-          await outage.begin()
-          await rejection(pets.insert(attempted))
-          await outage.end()
-          expect(await pets.find(1n)).to.deep.equal(aPet({ id: 1n }))
-          expect([undefined, attempted]).to.deep.include(await pets.find(2n))
-          expect(await pets.insert(attempted)).to.be.oneOf(['inserted', 'taken'])
-          expect(await pets.list({ limit: 5 })).to.deep.equal([aPet({ id: 1n }), attempted])
-        })
-      })
-    }
+    afterEach(async () => {
+      await outage.end()
+      await opened.close()
+    })
+
+    it('throws StoreUnavailable: no pet seems absent, no list empty, no insert done', async () => {
+      await outage.begin()
+      const asked = [pets.find(1n), pets.find(2n), pets.list({ limit: 5 }), pets.insert(aPet({ id: 2n }))]
+      for (const reason of await Promise.all(asked.map(rejection))) expect(reason).to.be.instanceOf(StoreUnavailable)
+    })
+
+    it('loses no acknowledged pet, and a failed insert has taken place as a whole or not at all', async () => {
+      const attempted = aPet({ id: 2n, status: 'sold' })
+      await outage.begin()
+      await rejection(pets.insert(attempted))
+      await outage.end()
+      expect(await pets.find(1n)).to.deep.equal(aPet({ id: 1n }))
+      expect([undefined, attempted]).to.deep.include(await pets.find(2n))
+      expect(await pets.insert(attempted)).to.be.oneOf(['inserted', 'taken'])
+      expect(await pets.list({ limit: 5 })).to.deep.equal([aPet({ id: 1n }), attempted])
+    })
   })
 }

@@ -28,6 +28,7 @@ export interface ServiceProcess {
   readonly adminUrl: string
   /** What it said at its start, to people. */
   readonly notice: string
+  /** Of the demo. Throws where the service has none: with MongoDB keys are issued, by `issueKey`. */
   readonly keys: Readonly<Record<PlanName, string>>
   /** What it has logged so far, a JSON line each. */
   readonly logLines: readonly string[]
@@ -61,20 +62,39 @@ export async function startService(settings: Settings = {}): Promise<ServiceProc
   if (service.hasEnded) throw new Error(`The service did not start:\n${service.stdout}${service.stderr}`)
 
   const notice = linesOf(service.stdout, (line) => !isLog(line)).join('\n')
-  const url = found(notice, /^Listening on +(http\S+)\/v1$/m)
-  return {
-    url,
+  return handleOf(service, {
+    url: found(notice, /^Listening on +(http\S+)\/v1$/m),
     adminUrl: found(notice, /^Admin +(http\S+)\/metrics/m),
     notice,
-    keys: Object.fromEntries(PLAN_NAMES.map((plan) => [plan, found(notice, new RegExp(`^ +${plan} +(pst_live_\\w+) `, 'm'))])) as Record<
-      PlanName,
-      string
-    >,
+  })
+}
+
+/** Starts the service on these ports and waits only until it is alive: what it leans on may be away. */
+export async function startServiceUnready(
+  ports: { readonly api: number; readonly admin: number },
+  settings: Settings,
+): Promise<ServiceProcess> {
+  const service = new RunningProcess(['serve'], { PORT: `${ports.api}`, ADMIN_PORT: `${ports.admin}`, ...settings })
+  const handle = handleOf(service, { url: `http://127.0.0.1:${ports.api}`, adminUrl: `http://127.0.0.1:${ports.admin}`, notice: '' })
+  const isAlive = async () => (await handle.send('/livez').catch(() => undefined))?.status === 200
+  await until('the service is alive', async () => service.hasEnded || (await isAlive()), 9_000)
+  if (service.hasEnded) throw new Error(`The service did not start:\n${service.stdout}${service.stderr}`)
+  return handle
+}
+
+function handleOf(service: RunningProcess, said: Pick<ServiceProcess, 'url' | 'adminUrl' | 'notice'>): ServiceProcess {
+  const { child } = service
+  return {
+    ...said,
+    get keys() {
+      const keyOf = (plan: PlanName) => found(said.notice, new RegExp(`^ +${plan} +(pst_live_\\w+) `, 'm'))
+      return Object.fromEntries(PLAN_NAMES.map((plan) => [plan, keyOf(plan)])) as Record<PlanName, string>
+    },
     get logLines() {
       return linesOf(service.stdout, isLog)
     },
     ended: service.ended,
-    send: (path, sent) => send(url, path, sent),
+    send: (path, sent) => send(said.url, path, sent),
     signal: (name) => void child.kill(name),
     closeOutput: () => child.stdout.destroy(),
     async stop(signal = 'SIGTERM') {
@@ -87,6 +107,18 @@ export async function startService(settings: Settings = {}): Promise<ServiceProc
 /** Runs a command that ends by itself. */
 export async function runPetstore(args: readonly string[], settings: Settings = {}): Promise<Ended> {
   return new RunningProcess(args, settings).ended
+}
+
+/** What a command that must succeed prints with `--json`. */
+export async function runPetstoreJson<Printed>(args: readonly string[], settings: Settings): Promise<Printed> {
+  const { exitCode, stdout, stderr } = await runPetstore([...args, '--json'], settings)
+  if (exitCode !== 0) throw new Error(`petstore ${args.join(' ')} ended with ${exitCode}:\n${stdout}${stderr}`)
+  return JSON.parse(stdout) as Printed
+}
+
+/** By the command line, on the MongoDB of the settings, with more requests than any test sends. */
+export async function issueKey(settings: Settings): Promise<{ readonly key: string; readonly keyId: string }> {
+  return runPetstoreJson(['keys', 'issue', '--plan', 'enterprise', '--owner', 'tests', '--minute', '1000000', '--day', '1000000'], settings)
 }
 
 let endsWithTheTestRun = false

@@ -14,6 +14,7 @@ const soundTree: Files = {
     "import type { PetStore } from '../ports/pet-store.js'\nexport const getPet = (pets: PetStore) => pets.get(1n)",
   'src/adapters/memory/memory-pet-store.ts':
     "import type { PetStore } from '../../core/ports/pet-store.js'\nexport const pets: PetStore = { get: (id) => ({ id }) }",
+  'src/adapters/mongo/mongo-connection.ts': "import { MongoClient } from 'mongodb'\nexport const connect = () => new MongoClient('')",
   'src/adapters/node/crypto-secrets.ts':
     "import { randomBytes } from 'node:crypto'\nexport const secrets = { process: () => randomBytes(32) }\nsecrets.process()",
   'src/adapters/http/http-server.ts': "import Koa from 'koa'\nexport const app = () => new Koa()",
@@ -135,6 +136,7 @@ describe('the import rules', () => {
     'src/adapters/cli',
     'src/adapters/http',
     'src/adapters/memory',
+    'src/adapters/mongo',
     'src/adapters/node',
     'src/config.ts',
     'src/container.ts',

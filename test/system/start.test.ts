@@ -5,7 +5,9 @@ import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { startUpNotice } from '../../src/adapters/cli/start-up-notice.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
+import { somePlans } from '../contracts/builders.js'
 import { rateLimitFields } from '../support/answers.js'
 import type { Answer } from '../support/api.js'
 import type { ServiceProcess } from '../support/process.js'
@@ -167,13 +169,51 @@ describe('a start that cannot succeed', () => {
     expect(ended.stderr).to.match(/\bSHUTDOWN_TIMEOUT is no setting\b.*\bSHUTDOWN_TIMEOUT_MS\b/)
   })
 
-  it('because it wants MongoDB and Redis says that they are not available yet, and repeats no password', async () => {
-    const ended = await runPetstore(['serve'], { MONGODB_URL: 'mongodb://petstore:hunter2@db/pets', REDIS_URL: 'redis://:hunter2@cache' })
+  it('because it wants Redis says that this is not available yet, and repeats no password', async () => {
+    const ended = await runPetstore(['serve'], {
+      MONGODB_URL: 'mongodb://petstore:hunter2@db/pets',
+      CURSOR_SECRET: 'hunter2'.repeat(5),
+      REDIS_URL: 'redis://:hunter2@cache',
+    })
     expect(ended).to.include({ exitCode: 2, stdout: '' })
     expect(ended.stderr)
-      .to.match(/MONGODB_URL is not available yet/)
-      .and.match(/REDIS_URL is not available yet/)
-    expect(ended.stderr).to.not.include('hunter2')
+      .to.match(/^ {2}- REDIS_URL is not available yet: .*\n$/m)
+      .and.not.include('hunter2')
+  })
+
+  it('because it wants MongoDB without what its replicas have to share says so, and repeats no password', async () => {
+    const ended = await runPetstore(['serve'], { MONGODB_URL: 'mongodb://petstore:hunter2@db/pets' })
+    expect(ended).to.include({ exitCode: 2, stdout: '' })
+    expect(ended.stderr)
+      .to.match(/^ {2}- CURSOR_SECRET must be set with MONGODB_URL\b/m)
+      .and.not.include('hunter2')
+  })
+})
+
+describe('the start-up notice of a service on MongoDB', () => {
+  const notice = startUpNotice({
+    apiUrl: 'http://127.0.0.1:1001',
+    adminUrl: 'http://127.0.0.1:1002',
+    docs: true,
+    plans: somePlans(),
+    demoKeys: [],
+  })
+
+  it('says where the data lives, and that each process counts quotas for itself', () => {
+    expect(notice)
+      .to.match(/\bpets, orders and API keys live in MongoDB\b/)
+      .and.match(/\bQuotas are counted by each process for itself\b/)
+    expect(notice).to.not.match(/\bembedded\b/)
+  })
+
+  it('has no key, and says how to get one and where it belongs', () => {
+    expect(notice).to.not.match(/pst_live_|Demo keys/)
+    expect(notice).to.include('petstore keys issue --plan free --owner <name>')
+    expect(notice).to.include("curl -i -H 'Authorization: Bearer <API key>' http://127.0.0.1:1001/v1/pets")
+  })
+
+  it('says where the service, its docs and its admin port are', () => {
+    for (const url of ['1001/v1\n', '1001/docs\n', '1002/metrics', '1002/health\n']) expect(notice).to.include(`http://127.0.0.1:${url}`)
   })
 })
 
@@ -193,7 +233,10 @@ describe('the petstore command', () => {
     expect(ended).to.include({ exitCode: 0, stderr: '' })
     expect(ended.stdout)
       .to.match(/^ +serve\b/m)
+      .and.match(/^ +keys\b/m)
+      .and.match(/^ +seed\b/m)
       .and.match(/^ +openapi\b/m)
+      .and.match(/^Exit codes: 0 done, 1 refused or failed, 2 wrong usage or settings\.$/m)
   })
 
   it('tells of the formats with openapi --help', async () => {

@@ -2,7 +2,6 @@ import Table from 'cli-table3'
 import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
 import { stateOf } from '../../core/api-key.js'
 import type { PlanName, Plans } from '../../core/plan.js'
-import { quotaRulesFor } from '../../core/plan.js'
 import type { Limits } from '../../core/quota.js'
 
 /** A key as `--json` prints it. Times are ISO 8601 in UTC; what is not there was not set. */
@@ -12,8 +11,8 @@ export interface KeyReport {
   readonly hint: string
   readonly owner: string
   readonly plan: PlanName
-  /** Those that hold for the key. */
-  readonly limits: Limits
+  /** Those that hold for the key; absent where neither it nor its plan has any, and the service then serves it nothing. */
+  readonly limits?: Limits
   /** Whether they are the key's own rather than its plan's. */
   readonly ownLimits: boolean
   readonly state: ApiKeyState
@@ -25,13 +24,13 @@ export interface KeyReport {
 }
 
 export function reportOf(key: StoredApiKey, plans: Plans, nowMs: number): KeyReport {
-  const { limits } = quotaRulesFor(key, plans)
+  const limits = key.limits ?? plans.plans[key.plan].limits
   return {
     keyId: key.keyId,
     hint: key.hint,
     owner: key.owner,
     plan: key.plan,
-    limits: { minute: limits.minute, day: limits.day },
+    ...(limits ? { limits: { minute: limits.minute, day: limits.day } } : {}),
     ownLimits: key.limits !== undefined,
     state: stateOf(key, nowMs),
     createdAt: isoOf(key.createdAtMs),
@@ -60,8 +59,8 @@ export function keyLines(report: KeyReport): string {
 }
 
 /** For people: many keys, a line each. */
-export function keyTable(reports: readonly KeyReport[]): string {
-  if (reports.length === 0) return 'No API keys.\n'
+export function keyTable(reports: readonly KeyReport[], { isFiltered }: { readonly isFiltered: boolean }): string {
+  if (reports.length === 0) return isFiltered ? 'No API key is like that.\n' : 'There are no API keys yet.\n'
   const rows = reports.map((report) => [
     report.keyId,
     report.hint,
@@ -95,6 +94,7 @@ function table(head: string[], rows: string[][]): string {
 }
 
 function limitsText({ limits, ownLimits }: KeyReport): string {
+  if (!limits) return 'no limits'
   return `${limits.minute} a minute, ${limits.day} a day${ownLimits ? ' (its own)' : ''}`
 }
 

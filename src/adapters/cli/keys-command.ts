@@ -10,7 +10,7 @@ import type { RevokeApiKey } from '../../core/use-cases/revoke-api-key.js'
 import type { ShowApiKey } from '../../core/use-cases/show-api-key.js'
 import type { KeyReport } from './key-report.js'
 import { keyLines, keyTable, reportOf } from './key-report.js'
-import { dayOption, expiryOf, jsonOption, minuteOption, ownerOf, ownLimits, planOption } from './options.js'
+import { dayOption, expiryOf, jsonOption, keyIdOf, minuteOption, ownerOf, ownLimits, planOption } from './options.js'
 
 /** What an operator can do with API keys. */
 export interface KeyDesk {
@@ -39,10 +39,17 @@ interface Printed {
   readonly json?: true
 }
 
+const ROTATION = `
+To replace a key without a gap, issue a second one to its owner, wait until all callers use it, and revoke the first:
+both are valid meanwhile.`
+
 /** `petstore keys …` */
 export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command {
-  const keys = new Command('keys').description('manage API keys, in the MongoDB that MONGODB_URL names')
-  const keyId = () => new Argument('<key-id>', 'the public name of a key: key_…')
+  const keys = new Command('keys')
+    .description('manage API keys, in the MongoDB that MONGODB_URL names')
+    .addHelpText('after', ROTATION)
+    .addHelpText('afterAll', '\nNeeds MONGODB_URL, a URL that begins with mongodb:// or mongodb+srv://.')
+  const keyId = () => new Argument('<key-id>', 'the public name of a key, as list shows it: key_…')
   const printJson = (value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`)
   const printKey = (report: KeyReport, { json }: Printed) => (json ? printJson(report) : print(keyLines(report)))
   const report = (key: StoredApiKey, desk: KeyDesk) => reportOf(key, desk.plans, desk.nowMs())
@@ -50,11 +57,16 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
   keys
     .command('issue')
     .description('issue a key and print its secret, this once')
-    .addOption(planOption().makeOptionMandatory())
-    .addOption(new Option('--owner <name>', 'whose key it is').argParser(ownerOf).makeOptionMandatory())
+    .addOption(planOption('the plan (required)').makeOptionMandatory())
+    .addOption(new Option('--owner <name>', 'whose key it is (required)').argParser(ownerOf).makeOptionMandatory())
     .addOption(minuteOption())
     .addOption(dayOption())
-    .addOption(new Option('--expires <when>', 'when it ends: 90d, 12h, 30m, 2027-01-31 or 2027-01-31T12:00Z (default: never)'))
+    .addOption(
+      new Option(
+        '--expires <when>',
+        'when it ends: in 90d, 12h or 30m, as 2027-01-31 begins in UTC, or at 2027-01-31T12:00Z (default: never)',
+      ),
+    )
     .addOption(jsonOption())
     .action(
       async (
@@ -62,7 +74,7 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
         command: Command,
       ) => {
         const limits = usageOf(command, () => ownLimits(limited))
-        const expiresAtMs = expires === undefined ? undefined : usageOf(command, () => expiryOf(expires, Date.now()), '--expires')
+        const expiresAtMs = expires === undefined ? undefined : usageOf(command, () => expiryOf(expires, Date.now()), "option '--expires'")
         await atKeyDesk(async (desk) => {
           const { key, secret } = await desk.issue({ owner, plan, ...limits, ...(expiresAtMs === undefined ? {} : { expiresAtMs }) })
           if (json) printJson({ key: secret, ...report(key, desk) })
@@ -74,15 +86,15 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
   keys
     .command('list')
     .description('list keys, the oldest first')
-    .option('--owner <name>', 'only keys of this owner')
-    .addOption(planOption())
+    .addOption(new Option('--owner <name>', 'only keys of this owner').argParser(ownerOf))
+    .addOption(planOption('only keys on this plan'))
     .addOption(new Option('--state <state>', 'only keys in this state').choices(API_KEY_STATES))
     .addOption(jsonOption())
     .action(async ({ json, ...filter }: { owner?: string; plan?: PlanName; state?: ApiKeyState } & Printed) =>
       atKeyDesk(async (desk) => {
         const reports = (await desk.list(filter)).map((key) => report(key, desk))
         if (json) printJson(reports)
-        else print(keyTable(reports))
+        else print(keyTable(reports, { isFiltered: Object.keys(filter).length > 0 }))
       }),
     )
 
@@ -91,7 +103,10 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .description('show one key')
     .addArgument(keyId())
     .addOption(jsonOption())
-    .action(async (id: string, printed: Printed) => atKeyDesk(async (desk) => printKey(report(await desk.show(id), desk), printed)))
+    .action(async (text: string, printed: Printed, command: Command) => {
+      const id = readKeyId(command, text)
+      await atKeyDesk(async (desk) => printKey(report(await desk.show(id), desk), printed))
+    })
 
   keys
     .command('plan')
@@ -101,7 +116,8 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .addOption(minuteOption())
     .addOption(dayOption())
     .addOption(jsonOption())
-    .action(async (id: string, plan: PlanName, { json, ...limited }: Limited & Printed, command: Command) => {
+    .action(async (text: string, plan: PlanName, { json, ...limited }: Limited & Printed, command: Command) => {
+      const id = readKeyId(command, text)
       const limits = usageOf(command, () => ownLimits(limited))
       await atKeyDesk(async (desk) => printKey(report(await desk.changePlan(id, { plan, ...limits }), desk), json ? { json } : {}))
     })
@@ -111,17 +127,24 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .description('make a key invalid, for good')
     .addArgument(keyId())
     .addOption(jsonOption())
-    .action(async (id: string, printed: Printed) => atKeyDesk(async (desk) => printKey(report(await desk.revoke(id), desk), printed)))
+    .action(async (text: string, printed: Printed, command: Command) => {
+      const id = readKeyId(command, text)
+      await atKeyDesk(async (desk) => printKey(report(await desk.revoke(id), desk), printed))
+    })
 
   return keys
 }
 
+function readKeyId(command: Command, text: string): string {
+  return usageOf(command, () => keyIdOf(text), "argument 'key-id'")
+}
+
 /** What an option says is wrong usage, whether it is read by commander or here. */
-function usageOf<Value>(command: Command, read: () => Value, option = ''): Value {
+function usageOf<Value>(command: Command, read: () => Value, place = ''): Value {
   try {
     return read()
   } catch (error) {
     if (!(error instanceof Error)) throw error
-    return command.error(`error: ${option ? `option '${option}': ` : ''}${error.message}`)
+    return command.error(`error: ${place ? `${place}: ` : ''}${error.message}`)
   }
 }

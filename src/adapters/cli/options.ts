@@ -1,9 +1,11 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { PLAN_NAMES } from '../../core/plan.js'
 
-export const planOption = () => new Option('--plan <plan>', 'the plan').choices(PLAN_NAMES)
-export const minuteOption = () => new Option('--minute <n>', "requests a minute, instead of the plan's").argParser(limitOf)
-export const dayOption = () => new Option('--day <n>', "requests a day, instead of the plan's").argParser(limitOf)
+export const planOption = (description: string) => new Option('--plan <plan>', description).choices(PLAN_NAMES)
+export const minuteOption = () =>
+  new Option('--minute <n>', "requests a minute, instead of the plan's; with --day (enterprise: required)").argParser(limitOf)
+export const dayOption = () =>
+  new Option('--day <n>', "requests a day, instead of the plan's; with --minute (enterprise: required)").argParser(limitOf)
 export const jsonOption = () => new Option('--json', 'print JSON, for programs')
 
 /** The limits of a key's own; both or none. */
@@ -36,7 +38,16 @@ export function ownerOf(text: string): string {
   return owner
 }
 
+/** Throws without repeating the text: it may be the secret, given where the id belongs. */
+export function keyIdOf(text: string): string {
+  if (text.startsWith('pst_')) throw new InvalidArgumentError('It must be the id of a key, key_…, as list shows it, and not its secret.')
+  if (!/^[\w-]{1,100}$/.test(text)) throw new InvalidArgumentError('It must be the id of a key, key_…, as list shows it.')
+  return text
+}
+
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+/** The first instant whose year has five digits. */
+const YEAR_10000_MS = Date.UTC(10_000, 0, 1)
 const ISO_INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
 
 /** Reads a time to come: a span from now (`90d`, `12h`, `30m`), a day (`2027-01-01`, its first instant in UTC) or an instant with its zone. */
@@ -49,6 +60,7 @@ export function expiryOf(text: string, nowMs: number): number {
     )
   }
   if (ms <= nowMs) throw new InvalidArgumentError('It must lie in the future.')
+  if (ms >= YEAR_10000_MS) throw new InvalidArgumentError('It must lie before the year 10000.')
   return ms
 }
 

@@ -15,7 +15,7 @@ export interface Commands extends KeysCommandDeps, SeedCommandDeps {
 export function makeProgram(commands: Commands): Command {
   const program = new Command('petstore')
     .description('The Pet Store service. Settings are environment variables; README.md lists them.')
-    .addHelpText('after', '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage or settings.')
+    .addHelpText('afterAll', '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage or settings.')
 
   program.command('serve').description('serve the API until SIGTERM or SIGINT').action(commands.serve)
   program.addCommand(makeKeysCommand(commands))
@@ -26,8 +26,14 @@ export function makeProgram(commands: Commands): Command {
     .addOption(new Option('--format <format>', 'how to write it').choices(['json', 'yaml']).default('json'))
     .action(({ format }: { format: 'json' | 'yaml' }) => commands.print(commands.openApi(format)))
 
-  for (const command of commandsOf(program)) command.showHelpAfterError().exitOverride()
+  const outputError = (text: string, write: (text: string) => void) => write(withoutControls(text))
+  for (const command of commandsOf(program)) command.showHelpAfterError().configureOutput({ outputError }).exitOverride()
   return program
+}
+
+/** Commander repeats what it was given: nothing of that may steer the terminal. */
+function withoutControls(text: string): string {
+  return text.replace(/(?!\n)\p{Cc}/gu, '\uFFFD')
 }
 
 /** Commands that were added whole do not take over what holds for their parent. */

@@ -18,16 +18,20 @@ export function makeSeedCommand({ withSeed, print, progressTo }: SeedCommandDeps
     .addOption(new Option('--pets <n>', 'pets in all').argParser(countOf).default(1_000))
     .addOption(new Option('--orders <n>', 'orders in all').argParser(countOf).default(100))
     .addOption(jsonOption())
+    .addHelpText('after', '\nNeeds MONGODB_URL, a URL that begins with mongodb:// or mongodb+srv://.')
     .action(async ({ pets, orders, json }: { pets: number; orders: number; json?: true }) =>
       withSeed(async (seed) => {
         const bar = new SingleBar({
           format: '{bar} {percentage}% | {value} of {total} | {eta_formatted} left',
           stream: progressTo,
           clearOnComplete: true,
+          // Switched off, it would stay off in the terminal of whoever ends this with Ctrl-C.
+          linewrap: true,
         })
-        const { petsAdded, ordersAdded } = await seed({ pets, orders }, (done, total) =>
-          done === 0 ? bar.start(total, 0) : bar.update(done),
-        ).finally(() => bar.stop())
+        const { petsAdded, ordersAdded } = await seed({ pets, orders }, (done, total) => {
+          if (done > 0) bar.update(done)
+          else if (total > 0) bar.start(total, 0)
+        }).finally(() => bar.stop())
         print(json ? `${JSON.stringify({ petsAdded, ordersAdded })}\n` : `Added ${petsAdded} pets and ${ordersAdded} orders.\n`)
       }),
     )

@@ -14,7 +14,7 @@ export class MemoryApiKeyStore implements ApiKeyStore {
   async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
     if (this.#keyIds.has(key.secretHash) || this.#byKeyId.has(key.keyId)) return 'taken'
     this.#keyIds.set(key.secretHash, key.keyId)
-    this.#keep({ ...key })
+    this.#keep(key)
     return 'inserted'
   }
 
@@ -51,7 +51,8 @@ export class MemoryApiKeyStore implements ApiKeyStore {
   }
 
   #keep(key: StoredApiKey): StoredApiKey {
-    this.#byKeyId.set(key.keyId, Object.freeze(key))
-    return key
+    const kept = Object.freeze({ ...key, ...(key.limits ? { limits: Object.freeze({ ...key.limits }) } : {}) })
+    this.#byKeyId.set(key.keyId, kept)
+    return kept
   }
 }

@@ -57,6 +57,8 @@ const OUTAGE_CODES = new Map([
   [13436, 'NotPrimaryOrSecondary'],
 ])
 
+const LOOK_UPS = new Set<string | undefined>(['querySrv', 'queryTxt', 'getaddrinfo'])
+
 /** Whether the request may be right, but cannot be served now: the server is away, starting, stopping, stepping down or out of time. */
 export function isOutage(error: unknown): boolean {
   if (
@@ -68,6 +70,8 @@ export function isOutage(error: unknown): boolean {
   ) {
     return true
   }
+  // A name that cannot be looked up comes as Node says it.
+  if (error instanceof Error && LOOK_UPS.has((error as NodeJS.ErrnoException).syscall)) return true
   // The driver does not export the error of a pool without a free connection.
   if (error instanceof MongoError && error.name === 'MongoWaitQueueTimeoutError') return true
   return error instanceof MongoServerError && OUTAGE_CODES.has(Number(error.code))

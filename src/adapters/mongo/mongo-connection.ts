@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb'
 import type { MongoClientOptions } from 'mongodb'
 import { MongoClient } from 'mongodb'
-import { OperatorError } from '../../core/errors.js'
+import { SettingError } from '../../core/errors.js'
 import { callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 const DEFAULT_DATABASE = 'petstore'
@@ -14,29 +14,29 @@ export interface MongoConnectionOptions {
   readonly answerTimeoutMs?: number
 }
 
-/** A pool of connections to one database, opened when it is first used and again whenever MongoDB returns. */
+/** A pool of connections to one database. Once `open`, it opens connections when they are needed, and again whenever MongoDB returns. */
 export class MongoConnection {
   readonly db: Db
   readonly #client: MongoClient
 
-  /** `url` names the database in its path (`petstore` when it does not). Nothing is connected yet. Throws `OperatorError` for a URL that cannot be read. */
+  /** `url` names the database in its path (`petstore` when it does not). Nothing is connected yet. Throws `SettingError` for a URL that cannot be used. */
   constructor(url: string, { answerTimeoutMs = NETWORK_TIMEOUT_MS }: MongoConnectionOptions = {}) {
-    this.#client = makeClient(url, {
-      appName: 'petstore',
-      serverSelectionTimeoutMS: NETWORK_TIMEOUT_MS,
-      connectTimeoutMS: NETWORK_TIMEOUT_MS,
-      waitQueueTimeoutMS: NETWORK_TIMEOUT_MS,
-      // A frozen server and a half-open connection look alike: nothing comes back. Both end here.
-      socketTimeoutMS: answerTimeoutMs,
-      // Acknowledged means on the journals of a majority: no failover takes it back.
-      writeConcern: { w: 'majority', journal: true, wtimeoutMS: NETWORK_TIMEOUT_MS },
-      readConcern: { level: 'majority' },
-      readPreference: 'primary',
-      retryWrites: true,
-    })
-    const named = this.#client.db().databaseName
-    const isDefault = named === 'test' && !/\/test([?]|$)/.test(url)
-    this.db = this.#client.db(isDefault ? DEFAULT_DATABASE : named)
+    try {
+      this.#client = new MongoClient(url, optionsWith(answerTimeoutMs))
+      const named = this.#client.db().databaseName
+      const isDefault = named === 'test' && !/^[^?]*\/test([?]|$)/.test(url)
+      this.db = this.#client.db(isDefault ? DEFAULT_DATABASE : named)
+    } catch (error) {
+      throw new SettingError(`MONGODB_URL cannot be used: ${sayable(error)}`, { cause: error })
+    }
+  }
+
+  /**
+   * Throws `StoreUnavailable`, and may then be tried again. What is used without it opens by itself, but only once: a client of the
+   * driver whose first attempt failed stays closed for ever.
+   */
+  async open(): Promise<void> {
+    await callMongo(() => this.#client.connect())
   }
 
   /** Never throws. */
@@ -52,12 +52,26 @@ export class MongoConnection {
   }
 }
 
-function makeClient(url: string, options: MongoClientOptions): MongoClient {
-  try {
-    return new MongoClient(url, options)
-  } catch (error) {
-    // The driver's own words may repeat the URL, and with it the password.
-    const reason = error instanceof Error && !error.message.includes('://') ? error.message : 'it is malformed'
-    throw new OperatorError(`MONGODB_URL cannot be used: ${reason}`, { cause: error })
+function optionsWith(answerTimeoutMs: number): MongoClientOptions {
+  return {
+    appName: 'petstore',
+    serverSelectionTimeoutMS: NETWORK_TIMEOUT_MS,
+    connectTimeoutMS: NETWORK_TIMEOUT_MS,
+    waitQueueTimeoutMS: NETWORK_TIMEOUT_MS,
+    // A frozen server and a half-open connection look alike: nothing comes back. Both end here.
+    socketTimeoutMS: answerTimeoutMs,
+    // Acknowledged means on the journals of a majority: no failover takes it back. One by one, because only so they go before the URL's.
+    w: 'majority',
+    journal: true,
+    wtimeoutMS: NETWORK_TIMEOUT_MS,
+    readConcernLevel: 'majority',
+    readPreference: 'primary',
+    retryWrites: true,
   }
+}
+
+/** The driver's own words may repeat the URL, what it took for a host, or an option's value, and with it a password. */
+function sayable(error: unknown): string {
+  const message = error instanceof Error ? error.message : ''
+  return message === '' || /:\/\/|^Unable to parse/.test(message) ? 'it is malformed' : message.replace(/,? got:?.*/s, '')
 }

@@ -44,24 +44,29 @@ export class MongoCounter {
   }
 
   async #advance(count: bigint): Promise<bigint> {
+    const advanced = await this.#increment(count)
+    if (advanced !== undefined) return advanced
+    await this.#begin()
+    const last = await this.#increment(count)
+    if (last === undefined) throw new Error(`The counter of ${this.name} was there and is gone`)
+    return last
+  }
+
+  /** Not an upsert: what that returns to replicas that make the counter at once is not the same with everything that speaks MongoDB's protocol. */
+  async #begin(): Promise<void> {
     try {
-      return await this.#increment(count)
+      await callMongo(() => this.#counters.insertOne({ _id: this.name, last: 0n }, SERVER_TIME_LIMIT))
     } catch (error) {
-      // Two replicas made the counter at once, and the other was first.
-      if (isDuplicateKey(error)) return this.#increment(count)
-      throw error
+      // Another replica was first.
+      if (!isDuplicateKey(error)) throw error
     }
   }
 
-  async #increment(count: bigint): Promise<bigint> {
+  /** Absent while nobody has made the counter. */
+  async #increment(count: bigint): Promise<bigint | undefined> {
     const counter = await callMongo(() =>
-      this.#counters.findOneAndUpdate(
-        { _id: this.name },
-        { $inc: { last: count } },
-        { upsert: true, returnDocument: 'after', ...SERVER_TIME_LIMIT },
-      ),
+      this.#counters.findOneAndUpdate({ _id: this.name }, { $inc: { last: count } }, { returnDocument: 'after', ...SERVER_TIME_LIMIT }),
     )
-    if (!counter) throw new Error('MongoDB returned no counter for an upsert')
-    return counter.last
+    return counter?.last
   }
 }

@@ -30,31 +30,43 @@ export class MongoIdempotencyStore implements IdempotencyStore {
     const id = createHash('sha256')
       .update(JSON.stringify([scope.keyId, scope.idempotencyKey]))
       .digest('hex')
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#claimOnce(id, offered)
-      } catch (error) {
-        // Twins may both try to make the record: who comes second finds it at the next attempt.
-        if (!isDuplicateKey(error) || attempt === ATTEMPTS) throw error
-      }
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const record = (await this.#insert(id, offered)) ?? (await this.#takeOver(id, offered))
+      if (record) return record
+    }
+    throw new Error('An idempotency record was there and gone again, time after time')
+  }
+
+  /** Not one upsert for both: what that returns to concurrent claims of a new record is not the same with everything that speaks MongoDB's protocol. */
+  async #insert(id: string, offered: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
+    const { fingerprint, petId } = offered
+    try {
+      await callMongo(() => this.#records.insertOne({ _id: id, fingerprint, petId, expiresAt: this.#end() }, SERVER_TIME_LIMIT))
+      return offered
+    } catch (error) {
+      if (isDuplicateKey(error)) return undefined
+      throw error
     }
   }
 
-  /** One update decides: each field keeps its value in a record that is live, and takes the offered one in any other. */
-  async #claimOnce(id: string, { fingerprint, petId }: IdempotencyRecord): Promise<IdempotencyRecord> {
+  /** One update decides: each field keeps its value in a record that is live, and takes the offered one in any other. Absent when the TTL index was faster. */
+  async #takeOver(id: string, { fingerprint, petId }: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     const now = new Date(this.clock.nowMs())
     const keepLive = (field: string, offered: unknown) => ({ $cond: [{ $gt: ['$expiresAt', now] }, `$${field}`, { $literal: offered }] })
     const update = {
       $set: {
         fingerprint: keepLive('fingerprint', fingerprint),
         petId: keepLive('petId', petId),
-        expiresAt: keepLive('expiresAt', new Date(now.getTime() + IDEMPOTENCY_MS)),
+        expiresAt: keepLive('expiresAt', this.#end()),
       },
     }
     const record = await callMongo(() =>
-      this.#records.findOneAndUpdate({ _id: id }, [update], { upsert: true, returnDocument: 'after', ...SERVER_TIME_LIMIT }),
+      this.#records.findOneAndUpdate({ _id: id }, [update], { returnDocument: 'after', ...SERVER_TIME_LIMIT }),
     )
-    if (!record) throw new Error('MongoDB returned no record for an upsert')
-    return { fingerprint: record.fingerprint, petId: record.petId }
+    return record ? { fingerprint: record.fingerprint, petId: record.petId } : undefined
+  }
+
+  #end(): Date {
+    return new Date(this.clock.nowMs() + IDEMPOTENCY_MS)
   }
 }

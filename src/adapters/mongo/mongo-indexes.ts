@@ -1,4 +1,5 @@
 import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
+import { MongoServerError } from 'mongodb'
 import { OperatorError, StoreUnavailable } from '../../core/errors.js'
 import { isOutage } from './mongo-call.js'
 import { MongoConnection } from './mongo-connection.js'
@@ -15,6 +16,9 @@ const INDEXES: readonly Index[] = [
   { collection: 'apiKeys', keys: { secretHash: 1 }, options: { unique: true } },
   { collection: 'idempotency', keys: { expiresAt: 1 }, options: { expireAfterSeconds: 0 } },
 ]
+
+/** Unauthorized, AuthenticationFailed. */
+const REFUSALS_OF_THE_USER = new Set([13, 18])
 
 /**
  * Makes every index that is missing; any number of replicas may do so at once. Building one over existing data takes as long
@@ -36,6 +40,9 @@ async function ensureIndex({ db }: MongoConnection, { collection, keys, options 
   } catch (error) {
     if (isOutage(error)) throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
     const reason = error instanceof Error ? error.message : String(error)
+    if (error instanceof MongoServerError && REFUSALS_OF_THE_USER.has(Number(error.code))) {
+      throw new OperatorError(`MongoDB refused the user of MONGODB_URL: ${reason}`, { cause: error })
+    }
     throw new OperatorError(`MongoDB refused the index ${JSON.stringify(keys)} on ${db.databaseName}.${collection}: ${reason}`, {
       cause: error,
     })

@@ -1,0 +1,102 @@
+import type { Db } from 'mongodb'
+import { MongoApiKeyStore } from '../../src/adapters/mongo/mongo-api-key-store.js'
+import { MongoIdempotencyStore } from '../../src/adapters/mongo/mongo-idempotency-store.js'
+import { MongoOrderStore, ordersOf } from '../../src/adapters/mongo/mongo-order-store.js'
+import { MongoPetIds } from '../../src/adapters/mongo/mongo-pet-ids.js'
+import { MongoPetStore } from '../../src/adapters/mongo/mongo-pet-store.js'
+import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../src/adapters/mongo/mongo-seed-store.js'
+import type { Order } from '../../src/core/order.js'
+import type { Clock } from '../../src/core/ports/clock.js'
+import type { MongoDatabase } from '../support/engines/mongo-engine.js'
+import { aMongoDatabase, anOwnMongo } from '../support/engines/mongo-engine.js'
+import type { OwnEngine } from '../support/engines/own-engine.js'
+import { MongoData } from '../support/mongo-data.js'
+import { describeApiKeyStore, describeApiKeyStoreOutages } from './api-key-store.contract.js'
+import { describeIdempotencyStore, describeIdempotencyStoreOutages } from './idempotency-store.contract.js'
+import type { Opened, Outage } from './opened.js'
+import { describeOrderStore, describeOrderStoreOutages } from './order-store.contract.js'
+import { describePetIds, describePetIdsOutages } from './pet-ids.contract.js'
+import { describePetStore, describePetStoreOutages } from './pet-store.contract.js'
+import type { Seeded } from './seed-store.contract.js'
+import { describeSeedStore, describeSeedStoreOutages } from './seed-store.contract.js'
+
+/** So small that most tests use several. */
+const BLOCK_SIZE = 10
+
+/** How the suites open each adapter, on data that a `before` hook has made ready. */
+function openersOn(data: () => MongoData) {
+  return {
+    pets: () => data().open((db) => new MongoPetStore(db)),
+    orders: (orders: readonly Order[]) => data().open((db) => new MongoOrderStore(db), store(orders)),
+    petIds: (last: bigint) => data().open((db) => new MongoPetIds(db, BLOCK_SIZE), countTo(last)),
+    idempotency: (clock: Clock) => data().open((db) => new MongoIdempotencyStore(db, clock)),
+    apiKeys: (clock: Clock) => data().open((db) => new MongoApiKeyStore(db, clock)),
+    seeded: (): Promise<Opened<Seeded>> =>
+      data().open((db) => ({
+        seedStore: new MongoSeedStore(data().connect({ answerTimeoutMs: BULK_TIMEOUT_MS })),
+        pets: new MongoPetStore(db),
+        petIds: new MongoPetIds(db, BLOCK_SIZE),
+        orders: new MongoOrderStore(db),
+      })),
+  }
+}
+
+describe('MongoDB', () => {
+  let database: MongoDatabase
+  let data: MongoData
+  const open = openersOn(() => data)
+
+  before(async function () {
+    database = await aMongoDatabase(this)
+    data = await MongoData.withIndexes(database.url)
+  })
+
+  after(() => database?.drop())
+
+  describePetStore('in MongoDB', open.pets)
+  describeOrderStore('in MongoDB', open.orders)
+  describePetIds('from MongoDB', open.petIds)
+  describeIdempotencyStore('in MongoDB', open.idempotency)
+  describeApiKeyStore('in MongoDB', open.apiKeys)
+  describeSeedStore('in MongoDB', open.seeded)
+})
+
+describe('MongoDB that goes away', () => {
+  let server: OwnEngine
+  let data: MongoData
+  const open = openersOn(() => data)
+
+  before(async function () {
+    server = await anOwnMongo(this)
+    data = await MongoData.withIndexes(server.url)
+  })
+
+  after(() => server?.stop())
+
+  async function end(): Promise<void> {
+    await server.start()
+    await data.untilItIsBack()
+  }
+  const killed: Outage = { begin: () => server.kill(), end }
+  const frozen: Outage = { begin: () => server.freeze(), end }
+
+  describePetStoreOutages('in MongoDB that is killed', open.pets, killed)
+  describePetStoreOutages('in MongoDB that is frozen', open.pets, frozen)
+  describeOrderStoreOutages('in MongoDB that is frozen', open.orders, frozen)
+  describePetIdsOutages('from MongoDB that is frozen', open.petIds, frozen)
+  describeIdempotencyStoreOutages('in MongoDB that is killed', open.idempotency, killed)
+  describeIdempotencyStoreOutages('in MongoDB that is frozen', open.idempotency, frozen)
+  describeApiKeyStoreOutages('in MongoDB that is killed', open.apiKeys, killed)
+  describeApiKeyStoreOutages('in MongoDB that is frozen', open.apiKeys, frozen)
+  // Frozen it would make a bulk connection wait a minute, which is what that one is for.
+  describeSeedStoreOutages('in MongoDB that is killed', open.seeded, killed)
+})
+
+function store(orders: readonly Order[]): (db: Db) => Promise<unknown> {
+  const documents = orders.map(({ id, ...order }) => ({ _id: id, ...order }))
+  return async (db) => documents.length > 0 && ordersOf(db).insertMany(documents)
+}
+
+function countTo(last: bigint): (db: Db) => Promise<unknown> {
+  return async (db) => last > 0n && db.collection<{ _id: string; last: bigint }>('counters').insertOne({ _id: 'pets', last })
+}

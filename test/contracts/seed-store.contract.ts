@@ -1,0 +1,146 @@
+import { expect } from 'chai'
+import { StoreUnavailable } from '../../src/core/errors.js'
+import { INT64_MAX, INT64_MIN } from '../../src/core/int64.js'
+import type { NewOrder, Order } from '../../src/core/order.js'
+import type { NewPet, Pet } from '../../src/core/pet.js'
+import type { OrderStore } from '../../src/core/ports/order-store.js'
+import type { PetIds } from '../../src/core/ports/pet-ids.js'
+import type { PetStore } from '../../src/core/ports/pet-store.js'
+import type { SeedStore } from '../../src/core/ports/seed-store.js'
+import { aPet } from './builders.js'
+import type { Opened, Outage } from './opened.js'
+import { rejection } from './rejection.js'
+
+/** A seed store, and what the service has on the same data. */
+export interface Seeded {
+  readonly seedStore: SeedStore
+  readonly pets: PetStore
+  readonly petIds: PetIds
+  readonly orders: OrderStore
+}
+
+export function describeSeedStore(name: string, open: () => Promise<Opened<Seeded>>, outage?: Outage): void {
+  describe(`the seed store ${name}`, () => {
+    let opened: Opened<Seeded>
+    let seedStore: SeedStore
+
+    beforeEach(async () => {
+      opened = await open()
+      seedStore = opened.port.seedStore
+    })
+
+    afterEach(() => opened.close())
+
+    const allPets = () => opened.port.pets.list({ limit: 10_000 })
+    const allOrders = () => opened.port.orders.list({ limit: 10_000 })
+
+    it('counts the pets and the orders that are there, whoever added them', async () => {
+      const counts = async () => [await seedStore.countPets(), await seedStore.countOrders()]
+      expect(await counts()).to.deep.equal([0, 0])
+      await seedStore.addPets(newPets(3))
+      expect(await counts()).to.deep.equal([3, 0])
+      await seedStore.addOrders(newOrders(2))
+      expect(await counts()).to.deep.equal([3, 2])
+      await opened.port.pets.insert(aPet({ id: await opened.port.petIds.next() }))
+      await (await opened.reopen()).seedStore.addOrders(newOrders(1))
+      expect(await counts()).to.deep.equal([4, 3])
+    })
+
+    it('adds pets as they are, in order, each with an id above those before it', async () => {
+      const added = newPets(2_500)
+      await seedStore.addPets(added.slice(0, 1))
+      await seedStore.addPets(added.slice(1, 1_500))
+      await seedStore.addPets(added.slice(1_500))
+      expect((await allPets()).map(({ name: petName, categoryId, status }) => ({ name: petName, categoryId, status }))).to.deep.equal(added)
+    })
+
+    it('adds orders as they are, in order, each with an id above those before it', async () => {
+      const added = newOrders(1_200)
+      await seedStore.addOrders(added.slice(0, 1))
+      await seedStore.addOrders(added.slice(1))
+      expect((await allOrders()).map(({ petId, quantity, status, complete }) => ({ petId, quantity, status, complete }))).to.deep.equal(
+        added,
+      )
+    })
+
+    it('keeps all 64 bits of categories and of the pets that orders are for, and ship dates to the millisecond', async () => {
+      const categories = [INT64_MAX, INT64_MIN, 9_007_199_254_740_993n, -1n, 0n, 2n ** 32n]
+      await seedStore.addPets(categories.map((categoryId) => aNewPet({ categoryId })))
+      expect((await allPets()).map(({ categoryId }) => categoryId)).to.deep.equal(categories)
+
+      const shipDate = new Date('1999-12-31T23:59:59.999Z')
+      await seedStore.addOrders([aNewOrder({ petId: 2n ** 53n - 1n, quantity: 2_147_483_647, shipDate })])
+      expect((await allOrders())[0]).to.deep.include({ petId: 2n ** 53n - 1n, quantity: 2_147_483_647, shipDate })
+    })
+
+    it('lists what was added by its status, too', async () => {
+      await seedStore.addPets([aNewPet(), aNewPet({ status: 'sold' }), aNewPet()])
+      expect((await opened.port.pets.list({ limit: 5, status: 'sold' })).map(({ status }) => status)).to.deep.equal(['sold'])
+      expect(await opened.port.pets.list({ limit: 5, status: 'available' })).to.have.lengthOf(2)
+    })
+
+    it('gives no pet an id that a replica gives out, before, meanwhile or afterwards', async () => {
+      const replicas = [opened.port, await opened.reopen()] as const
+      const idsOfReplicas = (count: number) =>
+        Promise.all(replicas.flatMap(({ petIds }) => Array.from({ length: count }, () => petIds.next())))
+      const before = await idsOfReplicas(3)
+      const [meanwhile] = await Promise.all([idsOfReplicas(200), ...[300, 1, 1000, 7].map((count) => seedStore.addPets(newPets(count)))])
+      const afterwards = await idsOfReplicas(200)
+
+      const seeded = (await allPets()).map(({ id }: Pet) => id)
+      expect(seeded).to.have.lengthOf(1308)
+      const ids = [...seeded, ...before, ...meanwhile, ...afterwards]
+      expect(new Set(ids).size).to.equal(ids.length)
+    })
+
+    it('gives each of eight stores that seed at the same time ids of its own', async () => {
+      const replicas = await Promise.all(Array.from({ length: 8 }, () => opened.reopen()))
+      await Promise.all(replicas.flatMap((replica) => [replica.seedStore.addPets(newPets(20)), replica.seedStore.addOrders(newOrders(20))]))
+      expect(new Set((await allPets()).map(({ id }: Pet) => id)).size).to.equal(160)
+      expect(new Set((await allOrders()).map(({ id }: Order) => id)).size).to.equal(160)
+    })
+  })
+  if (outage) describeSeedStoreOutages(name, open, outage)
+}
+
+export function describeSeedStoreOutages(name: string, open: () => Promise<Opened<Seeded>>, outage: Outage): void {
+  describe(`the seed store ${name}, while it is away`, () => {
+    let opened: Opened<Seeded>
+
+    beforeEach(async () => {
+      opened = await open()
+      await opened.port.seedStore.addPets(newPets(3))
+    })
+
+    afterEach(async () => {
+      await outage.end()
+      await opened.close()
+    })
+
+    it('throws StoreUnavailable, no count seems 0, and what was added before is there when it is back', async () => {
+      const { seedStore } = opened.port
+      await outage.begin()
+      const asked = [seedStore.countPets(), seedStore.countOrders(), seedStore.addPets(newPets(2)), seedStore.addOrders(newOrders(2))]
+      for (const reason of await Promise.all(asked.map(rejection))) expect(reason).to.be.instanceOf(StoreUnavailable)
+      await outage.end()
+      expect(await seedStore.countPets()).to.be.within(3, 5)
+      expect((await opened.port.pets.list({ limit: 3 })).map(({ name: petName }) => petName)).to.deep.equal(['Pet 1', 'Pet 2', 'Pet 3'])
+    })
+  })
+}
+
+function aNewPet(overrides: Partial<NewPet> = {}): NewPet {
+  return { name: 'Rex', categoryId: 7n, status: 'available', ...overrides }
+}
+
+function aNewOrder(overrides: Partial<NewOrder> = {}): NewOrder {
+  return { petId: 4n, quantity: 1, status: 'placed', complete: false, ...overrides }
+}
+
+function newPets(count: number): NewPet[] {
+  return Array.from({ length: count }, (_, index) => aNewPet({ name: `Pet ${index + 1}`, categoryId: BigInt(index) }))
+}
+
+function newOrders(count: number): NewOrder[] {
+  return Array.from({ length: count }, (_, index) => aNewOrder({ petId: BigInt(index + 1), quantity: index + 1 }))
+}

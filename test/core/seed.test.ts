@@ -1,0 +1,156 @@
+import { expect } from 'chai'
+import { isPetName, PET_STATUSES } from '../../src/core/pet.js'
+import { ORDER_STATUSES } from '../../src/core/order.js'
+import type { NewOrder } from '../../src/core/order.js'
+import type { NewPet } from '../../src/core/pet.js'
+import { makeSeed } from '../../src/core/use-cases/seed.js'
+import { rejection } from '../contracts/rejection.js'
+import { MemorySeedStore } from '../support/memory-seed-store.js'
+
+describe('seeding', () => {
+  it('fills an empty store up to the numbers asked for, and says how many it added', async () => {
+    const { seed, store } = aSeeder()
+    expect(await seed({ pets: 25, orders: 7 })).to.deep.equal({ petsAdded: 25, ordersAdded: 7 })
+    expect(await store.totals()).to.deep.equal({ pets: 25, orders: 7 })
+  })
+
+  it('again with the same numbers adds nothing', async () => {
+    const { seed, store } = aSeeder()
+    await seed({ pets: 25, orders: 7 })
+    expect(await seed({ pets: 25, orders: 7 })).to.deep.equal({ petsAdded: 0, ordersAdded: 0 })
+    expect(await store.totals()).to.deep.equal({ pets: 25, orders: 7 })
+  })
+
+  it('with greater numbers adds what is missing, of each kind by itself', async () => {
+    const { seed, store } = aSeeder()
+    await seed({ pets: 25, orders: 7 })
+    expect(await seed({ pets: 30, orders: 7 })).to.deep.equal({ petsAdded: 5, ordersAdded: 0 })
+    expect(await seed({ pets: 30, orders: 9 })).to.deep.equal({ petsAdded: 0, ordersAdded: 2 })
+    expect(await store.totals()).to.deep.equal({ pets: 30, orders: 9 })
+  })
+
+  it('with smaller numbers takes nothing away', async () => {
+    const { seed, store } = aSeeder()
+    await seed({ pets: 25, orders: 7 })
+    expect(await seed({ pets: 0, orders: 1 })).to.deep.equal({ petsAdded: 0, ordersAdded: 0 })
+    expect(await store.totals()).to.deep.equal({ pets: 25, orders: 7 })
+  })
+
+  it('counts what others have put there', async () => {
+    const { seed, store } = aSeeder()
+    await store.addPets([{ name: 'Own', categoryId: 1n, status: 'sold' }])
+    expect(await seed({ pets: 3, orders: 0 })).to.deep.equal({ petsAdded: 2, ordersAdded: 0 })
+  })
+
+  it('writes in batches of at most 1,000, none of them empty, whatever the numbers', async () => {
+    for (const [pets, orders, sizes] of [
+      [0, 0, []],
+      [1, 0, [1]],
+      [1_000, 0, [1_000]],
+      [1_001, 1, [1_000, 1, 1]],
+      [2_500, 2_000, [1_000, 1_000, 500, 1_000, 1_000]],
+    ] as const) {
+      const { seed, store } = aSeeder()
+      await seed({ pets, orders })
+      expect(store.batches).to.deep.equal(sizes)
+    }
+  })
+
+  for (const failAfter of [0, 1, 2, 3, 4]) {
+    it(`that failed in the middle of batch ${failAfter + 1} is completed by the next run, to the exact numbers`, async () => {
+      const { seed, store } = aSeeder()
+      store.failAfter = failAfter
+      expect(await rejection(seed({ pets: 2_500, orders: 1_500 }))).to.equal(store.failure)
+      const before = await store.totals()
+      expect(before.pets + before.orders)
+        .to.be.greaterThan(0)
+        .and.lessThan(4_000)
+
+      store.failAfter = Infinity
+      const { petsAdded, ordersAdded } = await seed({ pets: 2_500, orders: 1_500 })
+      expect([petsAdded, ordersAdded]).to.deep.equal([2_500 - before.pets, 1_500 - before.orders])
+      expect(await store.totals()).to.deep.equal({ pets: 2_500, orders: 1_500 })
+    })
+  }
+
+  it('tells its progress in rows: first 0, after each batch more, at the end the total of this run', async () => {
+    const { seed } = aSeeder()
+    const told: (readonly [number, number])[] = []
+    await seed({ pets: 1_500, orders: 1_200 }, (done, total) => told.push([done, total]))
+    expect(told).to.deep.equal([0, 1_000, 1_500, 2_500, 2_700].map((done) => [done, 2_700]))
+
+    told.length = 0
+    await seed({ pets: 1_600, orders: 1_200 }, (done, total) => told.push([done, total]))
+    expect(told).to.deep.equal([
+      [0, 100],
+      [100, 100],
+    ])
+  })
+
+  it('tells once that there is nothing to do', async () => {
+    const told: (readonly [number, number])[] = []
+    await aSeeder().seed({ pets: 0, orders: 0 }, (done, total) => told.push([done, total]))
+    expect(told).to.deep.equal([[0, 0]])
+  })
+
+  it('makes pets and orders as the service itself would take them, of every status', async () => {
+    const { seed, store } = aSeeder()
+    await seed({ pets: 100, orders: 100 })
+    const pets = await store.pets.list({ limit: Infinity })
+    for (const { name, categoryId } of pets) {
+      expect(isPetName(name) && name.trim() === name, name).to.equal(true)
+      expect(categoryId > 0n).to.equal(true)
+    }
+    expect(new Set(pets.map(({ status }) => status))).to.deep.equal(new Set(PET_STATUSES))
+    expect(new Set(pets.map(({ name }) => name)).size).to.equal(100)
+
+    const orders = await store.orders.list({ limit: Infinity })
+    for (const { petId, quantity, status, complete } of orders) {
+      expect(petId > 0n && Number.isInteger(quantity) && quantity > 0).to.equal(true)
+      expect(complete).to.equal(status === 'delivered')
+    }
+    expect(new Set(orders.map(({ status }) => status))).to.deep.equal(new Set(ORDER_STATUSES))
+  })
+
+  it('in pieces makes the same rows as at once', async () => {
+    const [pieces, once] = [aSeeder(), aSeeder()]
+    for (const pets of [3, 4, 1_200]) await pieces.seed({ pets, orders: pets })
+    await once.seed({ pets: 1_200, orders: 1_200 })
+    expect(await pieces.store.pets.list({ limit: Infinity })).to.deep.equal(await once.store.pets.list({ limit: Infinity }))
+    expect(await pieces.store.orders.list({ limit: Infinity })).to.deep.equal(await once.store.orders.list({ limit: Infinity }))
+  })
+})
+
+/** Notes the sizes of its batches, and can fail in the middle of one. */
+class WatchedSeedStore extends MemorySeedStore {
+  readonly batches: number[] = []
+  readonly failure = new Error('away')
+  failAfter = Infinity
+
+  override async addPets(pets: readonly NewPet[]): Promise<void> {
+    await this.#addBatch(pets, (rows) => super.addPets(rows))
+  }
+
+  override async addOrders(orders: readonly NewOrder[]): Promise<void> {
+    await this.#addBatch(orders, (rows) => super.addOrders(rows))
+  }
+
+  async totals(): Promise<{ pets: number; orders: number }> {
+    return { pets: await this.countPets(), orders: await this.countOrders() }
+  }
+
+  async #addBatch<Row>(batch: readonly Row[], add: (rows: readonly Row[]) => Promise<void>): Promise<void> {
+    const fails = this.batches.length >= this.failAfter
+    this.batches.push(batch.length)
+    await add(fails ? batch.slice(0, batch.length / 2) : batch)
+    if (fails) throw this.failure
+  }
+}
+
+function aSeeder() {
+  const store = new WatchedSeedStore()
+  const makeRows = makeSeed({ seedStore: store })
+  const seed = (target: Parameters<typeof makeRows>[0], onProgress: Parameters<typeof makeRows>[1] = () => {}) =>
+    makeRows(target, onProgress)
+  return { seed, store }
+}

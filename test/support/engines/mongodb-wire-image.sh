@@ -1,0 +1,219 @@
+#!/usr/bin/env bash
+# From nothing to a Docker image that answers the MongoDB wire protocol, for machines that can pull none:
+# FerretDB 2 (a Go module) in front of PostgreSQL 18 with DocumentDB (Debian packages), in one container.
+# Takes 2 to 5 minutes on two cores and 0.8 GB of disk meanwhile; the image has 186 MB.
+# Usage: mongodb-wire-image.sh IMAGE
+# Needs: root, debootstrap, a Docker that answers, a Debian mirror that serves $SUITE, a Go module proxy. Go itself is the
+# machine's where that is new enough, and Debian's otherwise.
+# Settings: MIRROR (default: the mirror that this machine's apt uses), SUITE, WORK, FERRETDB_VERSION.
+set -euo pipefail
+export LC_ALL=C DEBIAN_FRONTEND=noninteractive
+image=${1:?the name of the image to make}
+
+suite=${SUITE:-forky} # It has postgresql-18-documentdb, as has sid.
+ferretdb_version=${FERRETDB_VERSION:-v2.7.0}
+go_needed=1.25
+# Not below the temporary folder, which may refuse device files and programs, and be small.
+work=$(realpath -m "${WORK:-/var/cache/petstore-test/mongodb-wire}")
+root=$work/root
+slim=$work/slim
+pg_bin=/usr/lib/postgresql/18/bin
+pg_data=/var/lib/postgresql/data
+
+step_began=$SECONDS
+step_done() {
+  printf '%-44s %4ds\n' "$1" $((SECONDS - step_began))
+  step_began=$SECONDS
+}
+
+# Mounts made by the command end with it, also when it is killed.
+in_own_mounts() { unshare --mount --propagation private "$@"; }
+
+# Runs a command in the full root. The machine's certificates are copied there, so variables that point at its files go.
+in_root() {
+  in_own_mounts env -u SSL_CERT_FILE -u SSL_CERT_DIR -u CURL_CA_BUNDLE HOME=/root \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c '
+      root=$1; shift
+      mount -t proc proc "$root/proc"; mount --rbind /dev "$root/dev"
+      exec chroot "$root" "$@"' in_root "$root" "$@"
+}
+
+as_postgres() { in_root setpriv --reuid=postgres --regid=postgres --clear-groups "$@"; }
+
+# apt knows which of its sources is Debian's own; before the first "apt-get update" it does not, and the files have to do.
+debian_mirror() {
+  local mirror
+  mirror=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' 2> /dev/null |
+    awk -F'|' '$1 == "Debian" && $2 == "Debian" {print $3; exit}' || true)
+  if [ -z "$mirror" ]; then
+    mirror=$(cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2> /dev/null |
+      awk '/^URIs:/ {print $2; exit} /^deb / {for (i = 2; i <= NF; i++) if ($i ~ /:\/\//) {print $i; exit}}' || true)
+  fi
+  echo "$mirror"
+}
+
+go_is_new_enough() {
+  local version
+  version=$(GOTOOLCHAIN=local go env GOVERSION 2> /dev/null | sed 's/^go//') || return 1
+  [ -n "$version" ] && [ "$(printf '%s\n' "$go_needed" "$version" | sort -V | head -n 1)" = "$go_needed" ]
+}
+
+mirror=${MIRROR:-$(debian_mirror)}
+[ -n "$mirror" ] || { echo 'No Debian mirror is configured on this machine: set MIRROR'; exit 1; }
+
+mkdir -p "$work"
+# Two test runs may find the image missing at the same time: the second one waits, and has it then.
+exec 9> "$work.lock"
+flock 9
+if docker image inspect "$image" > /dev/null 2>&1; then
+  echo "$image has been made meanwhile"
+  exit 0
+fi
+rm -rf --one-file-system "$work"
+mkdir -p "$work/bin"
+trap 'rm -rf --one-file-system "$work"' EXIT
+
+# 1. A minimal Debian. An older debootstrap has no script of the suite's name, and all of them are sid's.
+in_own_mounts debootstrap --variant=minbase "$suite" "$root" "$mirror" /usr/share/debootstrap/scripts/sid
+for file in /etc/apt/apt.conf.d/*; do # The machine's settings of proxies and dates, if any.
+  if grep -q 'Acquire::' "$file" 2> /dev/null; then cp "$file" "$root/etc/apt/apt.conf.d/"; fi
+done
+certificates=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
+if [ -f "$certificates" ]; then install -D -m 644 "$certificates" "$root/etc/ssl/certs/ca-certificates.crt"; fi
+step_done "debootstrap $suite"
+
+# 2. PostgreSQL and DocumentDB. No service starts, no cluster is made, no manuals or locales.
+printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
+chmod 755 "$root/usr/sbin/policy-rc.d"
+printf 'path-exclude=/usr/share/%s/*\n' doc man locale > "$root/etc/dpkg/dpkg.cfg.d/01slim"
+mkdir -p "$root/etc/postgresql-common"
+echo 'create_main_cluster = false' > "$root/etc/postgresql-common/createcluster.conf"
+in_root apt-get update
+in_root apt-get install -y --no-install-recommends postgresql-18-documentdb
+step_done 'apt-get install postgresql-18-documentdb'
+
+# 3. FerretDB, a static binary.
+build=(install -trimpath -ldflags '-s -w' "github.com/FerretDB/FerretDB/v2/cmd/ferretdb@$ferretdb_version")
+export CGO_ENABLED=0 GOTOOLCHAIN=local
+if go_is_new_enough; then
+  GOBIN=$work/bin go "${build[@]}"
+else
+  # The machine's Go may be too old to build, and still know which proxy to use.
+  for name in GOPROXY GOSUMDB; do
+    if value=$(go env "$name" 2> /dev/null) && [ -n "$value" ]; then export "$name=$value"; fi
+  done
+  in_root apt-get install -y --no-install-recommends golang-go
+  in_root env -u GOROOT -u GOPATH -u GOCACHE -u GOMODCACHE -u GOENV GOBIN=/root/bin go "${build[@]}"
+  mv "$root/root/bin/ferretdb" "$work/bin/"
+fi
+step_done "go install ferretdb@$ferretdb_version"
+
+# 4. A ready cluster with the extensions in it, so that a container only has to start it.
+install -d -o "$(in_root id -u postgres)" -g "$(in_root id -g postgres)" "$root/run/postgresql"
+as_postgres $pg_bin/initdb -D $pg_data -E UTF8 --locale=C.UTF-8 -A trust --wal-segsize=4 --no-sync --no-instructions
+cat >> "$root$pg_data/postgresql.conf" << 'END'
+# A test server: its data must outlive a killed process, but not the machine. So commits wait for the
+# write to the operating system (synchronous_commit), and nothing waits for the disk (fsync).
+shared_preload_libraries = 'pg_cron, pg_documentdb_core, pg_documentdb, pg_documentdb_extended_rum'
+listen_addresses = '127.0.0.1'
+unix_socket_directories = '/run/postgresql'
+max_connections = 200
+shared_buffers = 256MB
+fsync = off
+synchronous_commit = on
+full_page_writes = off
+wal_level = minimal
+max_wal_senders = 0
+max_wal_size = 256MB
+min_wal_size = 16MB
+max_parallel_workers_per_gather = 0
+jit = off
+# Plans get better once a table has statistics: have them within seconds, not a minute.
+autovacuum_naptime = 2s
+timezone = 'UTC'
+log_timezone = 'UTC'
+log_min_messages = warning
+cron.database_name = 'postgres'
+cron.host = '/run/postgresql'
+cron.log_run = off
+cron.log_statement = off
+# Ordered scans of compound indexes: without these three a find with an equality
+# and a sort on the next key of the index fetches and sorts every match.
+documentdb.rum_library_load_option = 'require_documentdb_extended_rum'
+documentdb.alternate_index_handler_name = 'extended_rum'
+documentdb.enableCompositeIndexPlanner = on
+documentdb_core.enableCollation = on
+END
+cat > "$root/tmp/extensions.sql" << 'END'
+CREATE EXTENSION documentdb CASCADE;
+CREATE EXTENSION documentdb_extended_rum;
+-- TTL indexes: expired documents go within seconds, not within a minute.
+UPDATE cron.job SET schedule = '2 seconds' WHERE jobname = 'documentdb_ttl_task';
+VACUUM (FREEZE, ANALYZE);
+CHECKPOINT;
+END
+cat > "$root/tmp/extensions.sh" << END
+set -e
+$pg_bin/pg_ctl -D $pg_data -w -s -l /tmp/extensions.log start || { cat /tmp/extensions.log; exit 1; }
+$pg_bin/psql -h /run/postgresql -d postgres -X -q -v ON_ERROR_STOP=1 -f /tmp/extensions.sql
+$pg_bin/pg_ctl -D $pg_data -w -s -m fast stop
+END
+as_postgres sh /tmp/extensions.sh
+step_done 'initdb, extensions'
+
+# 5. Only what the server needs: PostgreSQL, the extensions, the libraries that they are linked with, a shell.
+mkdir -p "$slim"/{etc,dev,proc,sys,tmp,run/postgresql,var/lib/ferretdb,var/lib/postgresql,usr/bin,usr/sbin,usr/lib,usr/lib64,usr/local/bin}
+ln -s usr/bin usr/sbin usr/lib usr/lib64 "$slim/"
+ln -s ../run "$slim/var/run"
+chmod 1777 "$slim/tmp"
+cat > "$root/tmp/files.sh" << 'END'
+set -e
+programs="/usr/lib/postgresql/18/bin/postgres /usr/bin/dash /usr/bin/sleep /usr/bin/cat /usr/bin/ls /usr/bin/kill /usr/bin/rm"
+extensions=$(for name in pg_cron pg_documentdb pg_documentdb_core pg_documentdb_extended_rum pg_documentdb_extended_rum_core \
+  postgis-3 rum vector tsm_system_rows plpgsql dict_snowball libpqwalreceiver; do echo /usr/lib/postgresql/18/lib/$name.so; done)
+for file in $programs $extensions; do
+  echo "$file"
+  ldd "$file" | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p; s/^[[:space:]]*(\/[^ ]+) .*/\1/p'
+done | sort -u | while read -r file; do echo "$file"; readlink -f "$file"; done | sed -E 's#^/(bin|sbin|lib|lib64)/#/usr/\1/#' | sort -u
+find /usr/lib/locale/C.utf8 /usr/share/zoneinfo/UTC /usr/share/zoneinfo/Etc -type f -o -type l
+find /usr/share/postgresql/18 -path '*/man' -prune -o -path '*/contrib' -prune -o -type f -print |
+  grep -vE '/extension/(postgis_(raster|sfcgal|topology|tiger)|address_standardizer|documentdb_distributed)' |
+  grep -vE '/(postgis--|postgis--ANY|postgis_)'
+END
+in_root sh /tmp/files.sh > "$work/files.txt"
+tar -C "$root" -cf - --no-recursion -T <(sed 's#^/##' "$work/files.txt" | sort -u) | tar -C "$slim" -xf - --keep-directory-symlink
+ln -sf dash "$slim/usr/bin/sh"
+for file in passwd group; do grep -E '^(root|postgres):' "$root/etc/$file" > "$slim/etc/$file"; done
+mv "$root$pg_data" "$slim$pg_data"
+chown --reference="$slim$pg_data" "$slim/run/postgresql" "$slim/var/lib/ferretdb" "$slim/var/lib/postgresql"
+install -m 755 "$work/bin/ferretdb" "$slim/usr/local/bin/ferretdb"
+cat > "$slim/usr/local/bin/entrypoint" << 'END'
+#!/bin/sh
+# PostgreSQL, and in front of it FerretDB on port 27017; the end of either ends the container.
+# Arguments go to postgres (-c name=value). FERRETDB_FLAGS, "--no-auth" by default, go to FerretDB.
+PGDATA=/var/lib/postgresql/data
+# What a killed server leaves behind would keep the next from starting, or look like one that answers.
+rm -f $PGDATA/postmaster.pid /run/postgresql/.s.PGSQL.5432*
+/usr/lib/postgresql/18/bin/postgres -D $PGDATA "$@" & pg=$!
+trap 'kill -TERM $f 2>/dev/null; kill -INT $pg 2>/dev/null; wait; exit 0' TERM INT
+# The socket is there before a killed server has recovered: only one that answers is ready for FerretDB.
+until /usr/lib/postgresql/18/bin/psql -h /run/postgresql -U postgres -d postgres -tAc 'SELECT 1' > /dev/null 2>&1; do
+  kill -0 $pg || exit 1; sleep 0.05
+done
+/usr/local/bin/ferretdb --listen-addr=0.0.0.0:27017 --debug-addr= --log-level="${FERRETDB_LOG:-ERROR}" \
+  --postgresql-url='postgres:///postgres?host=/run/postgresql&user=postgres' \
+  --state-dir=/var/lib/ferretdb --telemetry=disable ${FERRETDB_FLAGS---no-auth} & f=$!
+until /usr/local/bin/ferretdb ping --listen-addr=127.0.0.1:27017 --no-auth --state-dir=/tmp > /dev/null 2>&1; do
+  kill -0 $pg && kill -0 $f || exit 1; sleep 0.05
+done
+echo 'mongodb-wire: ready'
+while kill -0 $pg 2>/dev/null && kill -0 $f 2>/dev/null; do sleep 1 & wait $!; done
+kill -TERM $f 2>/dev/null; kill -INT $pg 2>/dev/null; wait; exit 1
+END
+chmod 755 "$slim/usr/local/bin/entrypoint"
+step_done "slim root ($(du -sm "$slim" | cut -f1) MB of $(du -sm "$root" | cut -f1) MB)"
+
+# 6. The image.
+tar -C "$slim" --numeric-owner -cf - . | docker import --change 'USER postgres' --change 'EXPOSE 27017' \
+  --change 'ENTRYPOINT ["/usr/local/bin/entrypoint"]' - "$image"
+step_done 'docker import'

@@ -1,0 +1,29 @@
+import { Redis } from 'ioredis'
+
+const WITHIN_MS = 2_000
+
+export async function pingRedis(url: string): Promise<void> {
+  await withRedis(url, (client) => client.ping())
+}
+
+/** The database that the URL names. */
+export async function flushRedisDatabase(url: string): Promise<void> {
+  await withRedis(url, (client) => client.flushdb())
+}
+
+export async function isEmptyRedisDatabase(url: string): Promise<boolean> {
+  return (await withRedis(url, (client) => client.dbsize())) === 0
+}
+
+/** A connection for one purpose, which fails instead of waiting. */
+async function withRedis<Outcome>(url: string, work: (client: Redis) => Promise<Outcome>): Promise<Outcome> {
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: WITHIN_MS, commandTimeout: WITHIN_MS })
+  // Each command rejects by itself; without a listener the same error would be printed besides.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return await work(client)
+  } finally {
+    client.disconnect()
+  }
+}

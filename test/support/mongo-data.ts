@@ -1,0 +1,51 @@
+import type { Db } from 'mongodb'
+import type { MongoConnectionOptions } from '../../src/adapters/mongo/mongo-connection.js'
+import { MongoConnection } from '../../src/adapters/mongo/mongo-connection.js'
+import { ensureIndexes } from '../../src/adapters/mongo/mongo-indexes.js'
+import type { Opened } from '../contracts/opened.js'
+import { until } from './until.js'
+
+const COLLECTIONS = ['pets', 'orders', 'apiKeys', 'idempotency', 'counters']
+
+/** One database as a suite's replicas use it: each has a connection of its own. */
+export class MongoData {
+  readonly #connections: MongoConnection[] = []
+
+  private constructor(readonly url: string) {}
+
+  static async withIndexes(url: string): Promise<MongoData> {
+    await ensureIndexes(url)
+    return new MongoData(url)
+  }
+
+  /** For another replica. */
+  connect(options?: MongoConnectionOptions): Db {
+    const connection = new MongoConnection(this.url, options)
+    this.#connections.push(connection)
+    return connection.db
+  }
+
+  /** Nothing but the indexes stays. */
+  async empty(): Promise<void> {
+    const db = this.connect()
+    await Promise.all(COLLECTIONS.map((name) => db.collection(name).deleteMany({})))
+  }
+
+  /** An adapter on empty data, once `fill` has put there what it begins with. */
+  async open<Port>(make: (db: Db) => Port, fill: (db: Db) => Promise<unknown> = async () => {}): Promise<Opened<Port>> {
+    await this.empty()
+    const db = this.connect()
+    await fill(db)
+    return { port: make(db), reopen: async () => make(this.connect()), close: () => this.close() }
+  }
+
+  /** Resolves when every open connection works. */
+  async untilItIsBack(): Promise<void> {
+    const areUp = async () => (await Promise.all(this.#connections.map((connection) => connection.isUp()))).every((isUp) => isUp)
+    await until('MongoDB is back for every replica', areUp, 20_000)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#connections.splice(0).map((connection) => connection.close()))
+  }
+}

@@ -1,0 +1,160 @@
+import { expect } from 'chai'
+import { expectError, rateLimitFields } from '../support/answers.js'
+import { freePort } from '../support/engines/free-port.js'
+import { anOwnMongo } from '../support/engines/mongo-engine.js'
+import type { OwnEngine } from '../support/engines/own-engine.js'
+import type { ListedPet } from '../support/pet-writers.js'
+import { allPets, PetWriters } from '../support/pet-writers.js'
+import type { ServiceProcess, Settings } from '../support/process.js'
+import { endProcesses, issueKey, startService, startServiceUnready } from '../support/process.js'
+import type { TcpProxy } from '../support/tcp-proxy.js'
+import { startTcpProxy } from '../support/tcp-proxy.js'
+import { until, within } from '../support/until.js'
+
+const CURSOR_SECRET = 'one of 32 bytes or more, as it must be'
+const CLIENTS = 8
+
+describe('the service, when MongoDB goes away', () => {
+  let server: OwnEngine
+  let proxy: TcpProxy
+  let settings: Settings
+  let key: string
+
+  before(async function () {
+    server = await anOwnMongo(this)
+    proxy = await startTcpProxy(server.url)
+  })
+
+  after(async () => {
+    await endProcesses()
+    await proxy?.close()
+    await server?.stop()
+  })
+
+  /** A database of its own, and a key on it. */
+  async function useDatabase(name: string, url = server.url): Promise<void> {
+    settings = { MONGODB_URL: `${url}/${name}?directConnection=true`, CURSOR_SECRET }
+    ;({ key } = await issueKey(settings))
+  }
+
+  for (const [what, database, urlOf, begin, end] of [
+    ['it is frozen', 'frozen', () => server.url, () => server.freeze(), () => server.thaw()],
+    ['it is killed', 'killed', () => server.url, () => server.kill(), () => server.start()],
+    [
+      'the line to it falls silent',
+      'silent',
+      () => `mongodb://${proxy.address}`,
+      async () => proxy.fallSilent(),
+      async () => proxy.passAgain(),
+    ],
+  ] as const) {
+    describe(`because ${what} in the middle of writes,`, () => {
+      let service: ServiceProcess
+      let writers: PetWriters
+      let remainingBefore: number
+      let remainingAfter: number
+
+      before(async function () {
+        this.timeout(30_000)
+        await useDatabase(database, urlOf())
+        service = await startService(settings)
+        remainingBefore = await remainingToday(service)
+        writers = new PetWriters(service, key, CLIENTS)
+        await until('50 pets are acknowledged', () => writers.count(201) >= 50)
+
+        const beganMs = performance.now()
+        await begin()
+        await until('each client was told twice on average', () => writers.count(503) >= 2 * CLIENTS, 20_000)
+        expect((await service.send('/readyz')).status).to.equal(503)
+        expect((await service.send('/livez')).status).to.equal(200)
+
+        const acknowledgedBefore = writers.count(201)
+        await end()
+        const endMs = performance.now()
+        await until('it is ready again', async () => (await service.send('/readyz')).status === 200, 8_000)
+        const readyMs = performance.now()
+        await until('50 more pets are acknowledged', () => writers.count(201) >= acknowledgedBefore + 50, 20_000)
+        await writers.stop()
+        remainingAfter = await remainingToday(service)
+
+        const slowestMs = Math.max(...writers.written.filter(({ answer }) => answer?.status === 503).map(({ tookMs }) => tookMs))
+        const firstMs = Math.min(...writers.acknowledged.map((written) => written.endMs).filter((writtenMs) => writtenMs > endMs))
+        const away = `away for ${Math.round(endMs - beganMs)} ms, ready ${Math.round(readyMs - endMs)} ms and first 201 ${Math.round(firstMs - endMs)} ms after that`
+        console.error(
+          `Figures: ${what}: ${writers.count(201)} × 201, ${writers.count(503)} × 503, slowest 503 ${Math.round(slowestMs)} ms; ${away}`,
+        )
+      })
+
+      after(async () => {
+        proxy.passAgain()
+        await server.start()
+        await writers?.stop()
+        await endProcesses()
+      })
+
+      it('answers every write with 201 or 503, and with 503 says after how many seconds to retry', () => {
+        expect(new Set(writers.written.map(({ answer }) => answer?.status))).to.deep.equal(new Set([201, 503]))
+        for (const { answer } of writers.written) {
+          if (answer?.status !== 503) continue
+          expectError(answer, 503, 'service_unavailable')
+          expect(answer.headers['retry-after']).to.match(/^[1-9]\d*$/)
+        }
+      })
+
+      it('charges no quota for what it could not do', () => {
+        expect(remainingBefore - remainingAfter).to.equal(writers.count(201) + 1)
+      })
+
+      it('has every acknowledged pet afterwards, and one for each Idempotency-Key', async () => {
+        const pets = await allPets(service, key)
+        expect(pets).to.include.deep.members(writers.acknowledged.map(({ answer }) => answer?.json as ListedPet))
+        expect(new Set(pets.map(({ id }) => id)).size).to.equal(pets.length)
+        expect(new Set(pets.map(({ name }) => name)).size).to.equal(pets.length)
+      })
+    })
+  }
+
+  describe('while it starts or stops,', () => {
+    before(() => useDatabase('starts'))
+
+    afterEach(async () => {
+      await endProcesses()
+      await server.start()
+    })
+
+    it('starts without it, is alive but not ready, and becomes ready by itself when MongoDB comes', async () => {
+      await server.kill()
+      const service = await startServiceUnready({ api: await freePort(), admin: await freePort() }, settings)
+      expect((await service.send('/readyz')).status).to.equal(503)
+      expectError(await service.send('/v1/pets', { key }), 503, 'service_unavailable')
+
+      await server.start()
+      await until('it is ready', async () => (await service.send('/readyz')).status === 200)
+      expect((await service.send('/v1/pets', { key })).status).to.equal(200)
+    })
+
+    it('stops in order while it waits for MongoDB at its start', async () => {
+      await server.kill()
+      const service = await startServiceUnready({ api: await freePort(), admin: await freePort() }, settings)
+      expect(await within(8_000, 'the service ends', service.stop())).to.equal(0)
+    })
+
+    for (const [what, begin] of [
+      ['is frozen', () => server.freeze()],
+      ['was killed', () => server.kill()],
+    ] as const) {
+      it(`stops in order while MongoDB ${what}`, async () => {
+        const service = await startService(settings)
+        expect((await service.send('/v1/pets', { key })).status).to.equal(200)
+        await begin()
+        expect(await within(8_000, 'the service ends', service.stop())).to.equal(0)
+      })
+    }
+  })
+
+  async function remainingToday(service: ServiceProcess): Promise<number> {
+    const answer = await service.send('/v1/pets?limit=1', { key })
+    expect(answer.status).to.equal(200)
+    return rateLimitFields(answer)['day']?.remaining ?? Number.NaN
+  }
+})
