@@ -93,7 +93,8 @@ describe('the service, when MongoDB goes away', () => {
       })
 
       it('answers every write with 201 or 503, and with 503 says after how many seconds to retry', () => {
-        expect(new Set(writers.written.map(({ answer }) => answer?.status))).to.deep.equal(new Set([201, 503]))
+        const failures = service.logLines.filter((line) => line.includes('internal_error')).join('\n')
+        expect(new Set(writers.written.map(({ answer }) => answer?.status)), failures).to.deep.equal(new Set([201, 503]))
         for (const { answer } of writers.written) {
           if (answer?.status !== 503) continue
           expectError(answer, 503, 'service_unavailable')

@@ -36,8 +36,10 @@ export function isDuplicateKey(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === 11000
 }
 
-/** By their names in MongoDB's list of error codes. */
+/** By their names in MongoDB's list of error codes. The first two say that the server itself failed, as one does while it recovers. */
 const OUTAGE_CODES = new Map([
+  [1, 'InternalError'],
+  [8, 'UnknownError'],
   [6, 'HostUnreachable'],
   [7, 'HostNotFound'],
   [50, 'MaxTimeMSExpired'],
