@@ -15,7 +15,7 @@ import { unhandledRejections } from '../support/unhandled-rejections.js'
 import { within } from '../support/until.js'
 
 /** All that MongoDB's list of codes names for servers that are away, stopping, stepping down or out of time. */
-const OUTAGE_CODES = [6, 7, 50, 64, 89, 91, 100, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]
+const OUTAGE_CODES = [1, 6, 7, 8, 50, 64, 89, 91, 100, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]
 
 /** BadValue, Unauthorized, TypeMismatch, AuthenticationFailed, IndexOptionsConflict, DocumentValidationFailure, DuplicateKey. */
 const FAULT_CODES = [2, 13, 14, 18, 85, 121, 11000]
