@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Config } from '../../src/config.js'
-import { ConfigError, LOG_LEVELS, parsePlans, readConfig, readProcessConfig } from '../../src/config.js'
+import { ConfigError, LOG_LEVELS, readConfig, readProcessConfig } from '../../src/config.js'
+import { parsePlans } from '../../src/plans-file.js'
 import type { Plans } from '../../src/core/plan.js'
 
 type Environment = Record<string, string | undefined>

@@ -1,4 +1,5 @@
 import { Argument, Command, Option } from 'commander'
+import type { ChangedApiKey } from '../../core/announce-change.js'
 import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
 import { API_KEY_STATES } from '../../core/api-key.js'
 import type { PlanName, Plans } from '../../core/plan.js'
@@ -8,8 +9,11 @@ import type { IssueApiKey } from '../../core/use-cases/issue-api-key.js'
 import type { ListApiKeys } from '../../core/use-cases/list-api-keys.js'
 import type { RevokeApiKey } from '../../core/use-cases/revoke-api-key.js'
 import type { ShowApiKey } from '../../core/use-cases/show-api-key.js'
+import type { ShowUsage } from '../../core/use-cases/show-usage.js'
+import type { UnbanApiKey } from '../../core/use-cases/unban-api-key.js'
 import type { KeyReport } from './key-report.js'
 import { keyLines, keyTable, reportOf } from './key-report.js'
+import { usageLines, usageReportOf } from './usage-report.js'
 import { dayOption, expiryOf, jsonOption, minuteOption, ownerOf, ownLimits, planOption } from './options.js'
 
 /** What an operator can do with API keys. */
@@ -19,6 +23,8 @@ export interface KeyDesk {
   readonly show: ShowApiKey
   readonly changePlan: ChangeApiKeyPlan
   readonly revoke: RevokeApiKey
+  readonly usage: ShowUsage
+  readonly unban: UnbanApiKey
   readonly plans: Plans
   /** Unix time in milliseconds. */
   nowMs(): number
@@ -39,12 +45,21 @@ interface Printed {
   readonly json?: true
 }
 
+const EFFECTS = {
+  'at once': 'It takes effect on the next request.',
+  'within 10 s': 'Redis could not be reached: it takes effect within 10 seconds.',
+} as const
+
 /** `petstore keys …` */
 export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command {
-  const keys = new Command('keys').description('manage API keys, in the MongoDB that MONGODB_URL names')
+  const keys = new Command('keys').description('manage API keys, in the MongoDB and Redis that MONGODB_URL and REDIS_URL name')
   const keyId = () => new Argument('<key-id>', 'the public name of a key: key_…')
   const printJson = (value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`)
   const printKey = (report: KeyReport, { json }: Printed) => (json ? printJson(report) : print(keyLines(report)))
+  const printChange = ({ key, takesEffect }: ChangedApiKey, desk: KeyDesk, { json }: Printed) => {
+    if (json) printJson({ ...report(key, desk), takesEffect })
+    else print(`${keyLines(report(key, desk))}\n${EFFECTS[takesEffect]}\n`)
+  }
   const report = (key: StoredApiKey, desk: KeyDesk) => reportOf(key, desk.plans, desk.nowMs())
 
   keys
@@ -103,7 +118,7 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .addOption(jsonOption())
     .action(async (id: string, plan: PlanName, { json, ...limited }: Limited & Printed, command: Command) => {
       const limits = usageOf(command, () => ownLimits(limited))
-      await atKeyDesk(async (desk) => printKey(report(await desk.changePlan(id, { plan, ...limits }), desk), json ? { json } : {}))
+      await atKeyDesk(async (desk) => printChange(await desk.changePlan(id, { plan, ...limits }), desk, json ? { json } : {}))
     })
 
   keys
@@ -111,7 +126,34 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .description('make a key invalid, for good')
     .addArgument(keyId())
     .addOption(jsonOption())
-    .action(async (id: string, printed: Printed) => atKeyDesk(async (desk) => printKey(report(await desk.revoke(id), desk), printed)))
+    .action(async (id: string, printed: Printed) => atKeyDesk(async (desk) => printChange(await desk.revoke(id), desk, printed)))
+
+  keys
+    .command('usage')
+    .description('show what a key has used and has left, its strikes and its ban')
+    .addArgument(keyId())
+    .addOption(jsonOption())
+    .action(async (id: string, { json }: Printed) =>
+      atKeyDesk(async (desk) => {
+        const { key, usage } = await desk.usage(id)
+        const used = usageReportOf(key, usage)
+        if (json) printJson(used)
+        else print(usageLines(used))
+      }),
+    )
+
+  keys
+    .command('unban')
+    .description('end the ban of a key, and forget its strikes and earlier bans')
+    .addArgument(keyId())
+    .addOption(jsonOption())
+    .action(async (id: string, { json }: Printed) =>
+      atKeyDesk(async (desk) => {
+        const { key, outcome } = await desk.unban(id)
+        if (json) printJson({ keyId: key.keyId, outcome })
+        else print(outcome === 'lifted' ? 'The ban is lifted.\n' : 'The key was not banned; its strikes and earlier bans are forgotten.\n')
+      }),
+    )
 
   return keys
 }
