@@ -220,12 +220,10 @@ function bindRedisQuotas(container: Container, { plans, expectedReplicas }: Conf
     [TOKENS.log, TOKENS.metrics],
   )
   container.bind<QuotaStore>(TOKENS.quotas).toResolvedValue(
-    ({ link, quotaHash, keyChanges }: RedisConnection, now: Clock) => {
+    (connection: RedisConnection, now: Clock) => {
       const makeLocalQuotas: MakeLocalQuotas = (sharedClock, known) =>
         new MemoryQuotaStore(sharedClock, { replicas: expectedReplicas, known })
-      const quotas = new RedisQuotaStore({ link, hash: quotaHash, clock: now, makeLocalQuotas })
-      keyChanges.subscribe((keyId) => quotas.forgetRefusals(keyId))
-      return quotas
+      return new RedisQuotaStore({ redis: connection, clock: now, makeLocalQuotas })
     },
     [redis, clock],
   )

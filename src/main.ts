@@ -129,7 +129,8 @@ async function onStorage(command: string, work: (container: Container, config: C
       `petstore ${command} works on the data that replicas share: set MONGODB_URL and REDIS_URL. Without them, a process keeps its data to itself: npm start prints demo keys.`,
     )
   }
-  const container = makeContainer(config)
+  // What goes wrong is told at the end, in one sentence.
+  const container = makeContainer({ ...config, logLevel: 'silent' })
   const storage = container.get<Storage>(TOKENS.storage)
   try {
     await storage.prepare()

@@ -137,7 +137,7 @@ function transition(
   at: Instant,
   report?: Report,
 ): { charged: boolean; state: QuotaState } {
-  const state = addReport(current(stored, rules.ban, at), report, rules, at)
+  const state = report ? settle(stored, rules, at, report) : current(stored, rules.ban, at)
   if (isBanned(state, at)) return { charged: false, state }
   if (exhaustedWindows(state, rules.limits).length > 0) return { charged: false, state: addRefusal(state, rules, at) }
   return { charged: true, state: { ...state, used: { minute: state.used.minute + 1, day: state.used.day + 1 } } }
@@ -160,10 +160,13 @@ export function refund(
   rules: QuotaRules,
   at: Instant,
 ): { quota: Quota; state: QuotaState } {
-  const state = current(stored, rules.ban, at)
-  const used = (name: WindowName) => Math.max(0, state.used[name] - (state.window[name] === charge[name] ? 1 : 0))
-  const refunded = { ...state, used: { minute: used('minute'), day: used('day') } }
-  return { quota: quotaNow(refunded, rules, at), state: refunded }
+  const state = settle(stored, rules, at, { window: charge, strikes: 0, used: { minute: -1, day: -1 } })
+  return { quota: quotaNow(state, rules, at), state }
+}
+
+/** Adds what a replica decided by itself; nothing is asked for. */
+export function settle(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report: Report): QuotaState {
+  return addReport(current(stored, rules.ban, at), report, rules, at)
 }
 
 /** What a key has and had, when nothing is asked for. `stored` as for `decide`. */
@@ -210,8 +213,7 @@ function exhaustedWindows(state: QuotaState, limits: Limits): WindowName[] {
   return WINDOW_NAMES.filter((name) => state.used[name] >= limits[name])
 }
 
-function addReport(state: QuotaState, report: Report | undefined, rules: QuotaRules, at: Instant): QuotaState {
-  if (!report) return state
+function addReport(state: QuotaState, report: Report, rules: QuotaRules, at: Instant): QuotaState {
   const used = (name: WindowName) => Math.max(0, state.used[name] + (report.window[name] === state.window[name] ? report.used[name] : 0))
   const counted = { ...state, used: { minute: used('minute'), day: used('day') } }
   const areOfThisMinute = report.window.minute === state.window.minute

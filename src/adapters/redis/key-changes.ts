@@ -7,26 +7,34 @@ const CHANNEL = 'petstore:key-changed'
  * that is lost delays the change by that second.
  */
 export class KeyChanges {
-  /** `subscriber`: a connection for nothing else. */
-  constructor(
-    private readonly publisher: RedisClient,
-    private readonly subscriber: RedisClient,
-  ) {}
+  readonly #publisher: RedisClient
+  readonly #subscriber: RedisClient
 
-  async publish(keyId: string): Promise<void> {
-    await this.publisher.publish(CHANNEL, keyId)
+  /** `subscriber`: a connection for nothing else. */
+  constructor({ publisher, subscriber }: { publisher: RedisClient; subscriber: RedisClient }) {
+    this.#publisher = publisher
+    this.#subscriber = subscriber
+    // The client tries again by itself, and a message is worth no more than one attempt.
+    subscriber.on('error', ignore)
+    subscriber.on('ready', () => void subscriber.subscribe(CHANNEL).catch(ignore))
   }
 
-  /** While there is no connection nothing is heard; each new one is subscribed again. */
-  subscribe(onChange: (keyId: string) => void): void {
-    const retried = () => {}
-    this.subscriber.on('error', retried)
-    this.subscriber.on('ready', () => void this.subscriber.subscribe(CHANNEL).catch(retried))
-    this.subscriber.on('message', (_channel: string, keyId: string) => onChange(keyId))
-    this.subscriber.connect().catch(retried)
+  /** Never rejects. */
+  async publish(keyId: string): Promise<void> {
+    await this.#publisher.publish(CHANNEL, keyId).catch(ignore)
+  }
+
+  onChange(listener: (keyId: string) => void): void {
+    this.#subscriber.on('message', (_channel: string, keyId: string) => listener(keyId))
+  }
+
+  listen(): void {
+    this.#subscriber.connect().catch(ignore)
   }
 
   close(): void {
-    this.subscriber.disconnect()
+    this.#subscriber.disconnect()
   }
 }
+
+function ignore(): void {}

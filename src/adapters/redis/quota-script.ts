@@ -92,7 +92,7 @@ if a[14] == d then e = math.max(0, e + a[17]) end
 if a[13] == m and a[15] > 0 and now >= b then strike(a[15]) end
 
 if op == 'settle' then
-  if c ~= stored[2] or e ~= stored[4] or b ~= stored[7] or s ~= stored[5] then save() end
+  save()
   return reply(1)
 end
 

@@ -1,3 +1,4 @@
+import type { Clock } from '../../core/ports/clock.js'
 import { KeyChanges } from './key-changes.js'
 import { QuotaHash } from './quota-hash.js'
 import type { RedisClient } from './redis-client.js'
@@ -17,16 +18,17 @@ export class RedisConnection {
   readonly quotaHash: QuotaHash
   readonly keyChanges: KeyChanges
 
-  /** Nothing is connected yet. Throws `OperatorError` for a URL that cannot be read. */
-  constructor(url: string) {
+  /** Nothing is connected yet. Without a clock the server's own decides. Throws `OperatorError` for a URL that cannot be read. */
+  constructor(url: string, { clock }: { clock?: Clock } = {}) {
     this.client = makeRedisClient(url)
-    this.quotaHash = new QuotaHash(this.client)
+    this.quotaHash = new QuotaHash(this.client, clock)
     this.link = new RedisLink(this.client, { probe: () => this.quotaHash.announce(PROBED, 1) })
-    this.keyChanges = new KeyChanges(this.client, makeRedisClient(url))
+    this.keyChanges = new KeyChanges({ publisher: this.client, subscriber: makeRedisClient(url) })
   }
 
   /** Resolves when Redis answers, or a little later when it does not; then it goes on trying. */
   async connect(): Promise<void> {
+    this.keyChanges.listen()
     await this.link.connect(START_TIMEOUT_MS)
   }
 

@@ -11,7 +11,7 @@ export class RedisQuotaControl implements QuotaControl {
 
   async announce(keyId: string, generation: number): Promise<void> {
     await this.#call(() => this.redis.quotaHash.announce(keyId, generation))
-    await this.#call(() => this.redis.keyChanges.publish(keyId))
+    await this.redis.keyChanges.publish(keyId)
   }
 
   async usage(keyId: string, rules: QuotaRules): Promise<QuotaUsage> {
@@ -21,7 +21,7 @@ export class RedisQuotaControl implements QuotaControl {
 
   async unban(keyId: string): Promise<'lifted' | 'not-banned'> {
     const { became } = await this.#call(() => this.redis.quotaHash.unban(keyId))
-    await this.#call(() => this.redis.keyChanges.publish(keyId))
+    await this.redis.keyChanges.publish(keyId)
     return became === 'charged' ? 'lifted' : 'not-banned'
   }
 

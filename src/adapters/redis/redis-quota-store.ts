@@ -4,8 +4,8 @@ import type { Outdated, QuotaStore } from '../../core/ports/quota-store.js'
 import type { Asking, Charge, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
 import { usageOf, verdictOf } from '../../core/quota.js'
 import { minutePhaseSeconds } from '../../core/window.js'
-import type { QuotaHash, QuotaReply } from './quota-hash.js'
-import type { RedisLink } from './redis-link.js'
+import type { QuotaReply } from './quota-hash.js'
+import type { RedisConnection } from './redis-connection.js'
 import { RedisAway } from './redis-link.js'
 import { RefusalMemory } from './refusal-memory.js'
 import { SharedClock } from './shared-clock.js'
@@ -21,10 +21,10 @@ const SETTLED_AT_ONCE = 64
 export type MakeLocalQuotas = (clock: Clock, known: (keyId: string) => QuotaState | undefined) => QuotaStore
 
 export interface RedisQuotaStoreDeps {
-  readonly link: RedisLink
-  readonly hash: QuotaHash
+  readonly redis: RedisConnection
   readonly clock: Clock
   readonly makeLocalQuotas: MakeLocalQuotas
+  readonly refusals?: RefusalMemory
 }
 
 /**
@@ -32,28 +32,28 @@ export interface RedisQuotaStoreDeps {
  * tells what it gave out when Redis is back. A request whose answer was lost is left to Redis: it is never counted a second time.
  */
 export class RedisQuotaStore implements QuotaStore {
-  readonly #link: RedisLink
-  readonly #hash: QuotaHash
+  readonly #redis: RedisConnection
   readonly #clock: Clock
   readonly #sharedClock: SharedClock
   readonly #makeLocalQuotas: MakeLocalQuotas
   readonly #known = new LRUCache<string, QuotaState>({ max: KNOWN_KEYS })
-  readonly #refusals = new RefusalMemory()
+  readonly #refusals: RefusalMemory
   readonly #unsettled = new Unsettled()
   #local: QuotaStore
 
-  constructor({ link, hash, clock, makeLocalQuotas }: RedisQuotaStoreDeps) {
-    this.#link = link
-    this.#hash = hash
+  constructor({ redis, clock, makeLocalQuotas, refusals = new RefusalMemory() }: RedisQuotaStoreDeps) {
+    this.#redis = redis
+    this.#refusals = refusals
     this.#clock = clock
     this.#sharedClock = new SharedClock(clock)
     this.#makeLocalQuotas = makeLocalQuotas
     this.#local = this.#newLocal()
-    link.onChange((isUp) => {
+    redis.link.onChange((isUp) => {
       this.#refusals.clear()
       if (isUp) void this.#settleAll()
       else this.#local = this.#newLocal()
     })
+    redis.keyChanges.onChange((keyId) => this.#refusals.forget(keyId))
   }
 
   async take(keyId: string, rules: QuotaRules, asking: Asking): Promise<Verdict | Outdated> {
@@ -63,11 +63,11 @@ export class RedisQuotaStore implements QuotaStore {
       if (isStrike) this.#unsettled.add(keyId, rules, { window: state.window, strikes: 1, used: { minute: 0, day: 0 } })
       return verdict
     }
-    if (!this.#link.isUp) return this.#takeLocally(keyId, rules, asking)
+    if (!this.#redis.link.isUp) return this.#takeLocally(keyId, rules, asking)
 
     const unsettled = this.#unsettled.take(keyId)
     try {
-      const { became, at, state } = await this.#call(keyId, () => this.#hash.take(keyId, rules, asking, unsettled?.report))
+      const { became, at, state } = await this.#call(keyId, () => this.#redis.quotaHash.take(keyId, rules, asking, unsettled?.report))
       if (became === 'outdated') {
         if (unsettled) this.#unsettled.add(keyId, rules, unsettled.report)
         return { kind: 'outdated' }
@@ -84,7 +84,10 @@ export class RedisQuotaStore implements QuotaStore {
 
   async refund(keyId: string, charge: Charge, rules: QuotaRules): Promise<Quota> {
     try {
-      const { state, at } = await this.#call(keyId, () => this.#hash.refund(keyId, rules, charge))
+      const { state, at } = await this.#call(keyId, () => this.#redis.quotaHash.refund(keyId, rules, charge))
+      this.#refusals.forget(keyId)
+      // Other replicas may be refusing the key from memory, for want of the request that was given back.
+      if (isLastLeft(state, rules)) void this.#redis.keyChanges.publish(keyId)
       return usageOf(state, rules, at).quota
     } catch (error) {
       if (!(error instanceof RedisAway)) throw error
@@ -93,14 +96,9 @@ export class RedisQuotaStore implements QuotaStore {
     }
   }
 
-  /** What was changed elsewhere takes effect on the next request. */
-  forgetRefusals(keyId: string): void {
-    this.#refusals.forget(keyId)
-  }
-
   async #call(keyId: string, command: () => Promise<QuotaReply>): Promise<QuotaReply> {
     const sentAtMs = this.#clock.nowMs()
-    const reply = await this.#link.call(command)
+    const reply = await this.#redis.link.call(command)
     this.#sharedClock.observe(reply.at.nowMs, sentAtMs)
     this.#known.set(keyId, reply.state)
     return reply
@@ -115,7 +113,7 @@ export class RedisQuotaStore implements QuotaStore {
 
   async #settleAll(): Promise<void> {
     const keyIds = this.#unsettled.keyIds
-    while (this.#link.isUp && keyIds.length > 0) {
+    while (this.#redis.link.isUp && keyIds.length > 0) {
       await Promise.all(keyIds.splice(0, SETTLED_AT_ONCE).map((keyId) => this.#settle(keyId)))
     }
   }
@@ -125,7 +123,7 @@ export class RedisQuotaStore implements QuotaStore {
     if (!unsettled) return
     const { rules, report } = unsettled
     try {
-      await this.#call(keyId, () => this.#hash.settle(keyId, rules, report))
+      await this.#call(keyId, () => this.#redis.quotaHash.settle(keyId, rules, report))
     } catch (error) {
       if (!(error instanceof RedisAway)) throw error
       if (!error.maybeExecuted) this.#unsettled.add(keyId, rules, report)
@@ -139,4 +137,8 @@ export class RedisQuotaStore implements QuotaStore {
   #at(keyId: string) {
     return { nowMs: this.#sharedClock.nowMs(), phaseSeconds: minutePhaseSeconds(keyId) }
   }
+}
+
+function isLastLeft({ used }: QuotaState, { limits }: QuotaRules): boolean {
+  return used.minute + 1 === limits.minute || used.day + 1 === limits.day
 }

@@ -1,16 +1,22 @@
 import { LRUCache } from 'lru-cache'
-import type { Asking, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
-import type { Instant } from '../../core/window.js'
+import type { Asking, QuotaState, Verdict } from '../../core/quota.js'
 import { decide } from '../../core/quota.js'
+import type { QuotaRules } from '../../core/quota.js'
+import type { Instant } from '../../core/window.js'
 
-/** How long a key that goes on sending is refused without asking Redis. */
+/** How long a key that hammers is refused without asking Redis. */
 const REMEMBERED_MS = 1_000
+/** So many refusals by Redis within a second are hammering. */
+const HAMMERING = 10
+const WATCHED_MS = 1_000
 const REMEMBERED_KEYS = 10_000
 
 interface Entry {
   readonly state: QuotaState
   readonly generation: number
-  /** By the clock that decides. */
+  /** Refusals by Redis since then, all within `WATCHED_MS`. */
+  readonly sinceMs: number
+  readonly count: number
   readonly endMs: number
 }
 
@@ -21,12 +27,22 @@ export interface Swallowed {
   readonly isStrike: boolean
 }
 
-/** Refuses keys that were refused just now, by the state that refused them. Never admits, and never begins a ban. */
+/** Refuses keys that hammer, by the state that refused them. Never admits, and never begins a ban. Instants are by the clock that decides. */
 export class RefusalMemory {
   readonly #entries = new LRUCache<string, Entry>({ max: REMEMBERED_KEYS })
+  readonly #rememberedMs: number
 
+  constructor({ rememberedMs = REMEMBERED_MS } = {}) {
+    this.#rememberedMs = rememberedMs
+  }
+
+  /** Notes a refusal by Redis. */
   remember(keyId: string, { generation }: Asking, state: QuotaState, { nowMs }: Instant): void {
-    this.#entries.set(keyId, { state, generation, endMs: nowMs + REMEMBERED_MS })
+    const last = this.#entries.get(keyId)
+    const isWatched = last !== undefined && nowMs < Math.max(last.sinceMs, last.endMs) + WATCHED_MS
+    const count = isWatched ? last.count + 1 : 1
+    const endMs = count >= HAMMERING ? nowMs + this.#rememberedMs : 0
+    this.#entries.set(keyId, { state, generation, sinceMs: isWatched ? last.sinceMs : nowMs, count, endMs })
   }
 
   forget(keyId: string): void {
