@@ -10,6 +10,7 @@ export const inhabited = [
   'src/adapters/memory/',
   'src/adapters/mongo/',
   'src/adapters/node/',
+  'src/adapters/redis/',
   'src/config.ts',
   'src/container.ts',
   'src/main.ts',

@@ -2,8 +2,15 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { Plans } from './core/plan.js'
+import { parsePlans } from './plans-file.js'
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+
+/** What all replicas share. Both hold secrets. */
+export interface SharedStorage {
+  readonly mongodbUrl: string
+  readonly redisUrl: string
+}
 
 export interface Config {
   readonly host: string
@@ -12,8 +19,8 @@ export interface Config {
   readonly adminHost: string
   /** 0 takes a free one. */
   readonly adminPort: number
-  /** Absent: everything is kept in this process. Holds a secret. */
-  readonly mongodbUrl?: string
+  /** Absent: everything is kept in this process. */
+  readonly distributed?: SharedStorage
   /** Absent: this process makes its own, and its cursors end with it. */
   readonly cursorSecret?: string
   /** Without a slash at its end; absent where links are relative. */
@@ -83,6 +90,10 @@ const count = (max: number, min = 1) => ({ parser: wholeNumber(min, max), wants:
 const logLevel = { parser: z.enum(LOG_LEVELS), wants: `one of ${LOG_LEVELS.join(', ')}` }
 const cursorSecret = { parser: z.string().refine((secret) => Buffer.byteLength(secret) >= 32), wants: '32 bytes or more' }
 const mongodbUrl = { parser: z.string().regex(/^mongodb(\+srv)?:\/\/\S+$/), wants: 'a URL that begins with mongodb:// or mongodb+srv://' }
+const redisUrl = {
+  parser: z.string().regex(/^rediss?(\+cluster|\+sentinel)?:\/\/\S+$/),
+  wants: 'a URL that begins with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS)',
+}
 const publicUrl = {
   parser: z
     .string()
@@ -142,18 +153,23 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
   }
 
   const isSet = (name: string) => env[name] !== undefined || env[`${name}_FILE`] !== undefined
-  if (isSet('REDIS_URL')) faults.push('REDIS_URL is not available yet: in this release each process counts quotas by itself')
-  const distributed = isSet('MONGODB_URL')
+  const distributed = isSet('MONGODB_URL') || isSet('REDIS_URL')
+  if (isSet('MONGODB_URL') !== isSet('REDIS_URL')) {
+    const [there, missing] = isSet('MONGODB_URL') ? ['MONGODB_URL', 'REDIS_URL'] : ['REDIS_URL', 'MONGODB_URL']
+    faults.push(`${missing} must be set with ${there}: replicas share both or neither`)
+  }
   if (distributed && purpose === 'serve' && !isSet('CURSOR_SECRET')) {
-    faults.push('CURSOR_SECRET must be set with MONGODB_URL, to the same value for all replicas')
+    faults.push('CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas')
   }
   if (distributed && env['SAMPLE_DATA'] === 'on') faults.push('SAMPLE_DATA is for a process without MONGODB_URL; use petstore seed')
+  const mongodb = setting('MONGODB_URL', mongodbUrl)
+  const redis = setting('REDIS_URL', redisUrl)
   const config = {
     host: setting('HOST', address) ?? '127.0.0.1',
     port: setting('PORT', port) ?? 8080,
     adminHost: setting('ADMIN_HOST', address) ?? '127.0.0.1',
     adminPort: setting('ADMIN_PORT', port) ?? 9090,
-    ...optional('mongodbUrl', setting('MONGODB_URL', mongodbUrl)),
+    ...(mongodb && redis ? { distributed: { mongodbUrl: mongodb, redisUrl: redis } } : {}),
     ...optional('cursorSecret', setting('CURSOR_SECRET', cursorSecret)),
     ...optional('publicUrl', setting('PUBLIC_URL', publicUrl)),
     trustedProxyHops: setting('TRUSTED_PROXY_HOPS', count(10, 0)) ?? 0,
@@ -197,43 +213,6 @@ function unknownSettings(env: Environment): string[] {
 function isServiceLink(name: string, env: Environment): boolean {
   const [, service] = SERVICE_LINK.exec(name) ?? []
   return env[`${service}_SERVICE_HOST`] !== undefined && env[`${service}_SERVICE_PORT`] !== undefined
-}
-
-const limits = z.strictObject({ minute: z.int().min(1), day: z.int().min(1) })
-const mode = z.enum(['enforce', 'shadow']).default('enforce')
-const planWithLimits = z.strictObject({ limits, mode })
-const durationMs = z.int().min(0)
-
-const plansFile = z.strictObject({
-  plans: z.strictObject({
-    free: planWithLimits,
-    pro: planWithLimits,
-    business: planWithLimits,
-    enterprise: z.strictObject({ limits: limits.exactOptional(), mode }),
-  }),
-  ban: z
-    .strictObject({
-      graceMs: durationMs,
-      minStrikes: z.int().min(1),
-      firstMs: z.int().min(1),
-      longestMs: z.int().min(1),
-      forgetAfterMs: durationMs,
-    })
-    .refine(({ firstMs, longestMs }) => firstMs <= longestMs, 'longestMs must not be below firstMs'),
-  failedAuthenticationsPerMinute: z.int().min(1),
-})
-
-/** Reads the text of a plans file, or says all that is wrong with it. */
-export function parsePlans(text: string): Plans | { readonly faults: readonly string[] } {
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch (error) {
-    return { faults: [`no JSON: ${(error as Error).message}`] }
-  }
-  const parsed = plansFile.safeParse(json)
-  if (parsed.success) return parsed.data
-  return { faults: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`) }
 }
 
 function optional<Name extends string, Value>(name: Name, value: Value | undefined): Partial<Record<Name, Value>> {

@@ -31,9 +31,14 @@ import { MongoOrderStore } from './adapters/mongo/mongo-order-store.js'
 import { MongoPetIds } from './adapters/mongo/mongo-pet-ids.js'
 import { MongoPetStore } from './adapters/mongo/mongo-pet-store.js'
 import { BULK_TIMEOUT_MS, MongoSeedStore } from './adapters/mongo/mongo-seed-store.js'
+import { RedisConnection } from './adapters/redis/redis-connection.js'
+import { RedisFailedAuthentications } from './adapters/redis/redis-failed-authentications.js'
+import { RedisQuotaControl } from './adapters/redis/redis-quota-control.js'
+import type { MakeLocalQuotas } from './adapters/redis/redis-quota-store.js'
+import { RedisQuotaStore } from './adapters/redis/redis-quota-store.js'
 import { CryptoApiKeySecrets } from './adapters/node/crypto-api-key-secrets.js'
 import { SystemClock } from './adapters/node/system-clock.js'
-import type { Config } from './config.js'
+import type { Config, SharedStorage } from './config.js'
 import type { ApiKeyLookup } from './core/ports/api-key-lookup.js'
 import type { ApiKeySecrets } from './core/ports/api-key-secrets.js'
 import type { ApiKeyStore } from './core/ports/api-key-store.js'
@@ -43,7 +48,9 @@ import type { IdempotencyStore } from './core/ports/idempotency-store.js'
 import type { OrderStore } from './core/ports/order-store.js'
 import type { PetIds } from './core/ports/pet-ids.js'
 import type { PetStore } from './core/ports/pet-store.js'
+import type { QuotaControl } from './core/ports/quota-control.js'
 import type { QuotaStore } from './core/ports/quota-store.js'
+import { makeAdmit } from './core/use-cases/admit.js'
 import { makeAuthenticate } from './core/use-cases/authenticate.js'
 import type { ChangeApiKeyPlan } from './core/use-cases/change-api-key-plan.js'
 import { makeChangeApiKeyPlan } from './core/use-cases/change-api-key-plan.js'
@@ -61,6 +68,10 @@ import type { Seed } from './core/use-cases/seed.js'
 import { makeSeed } from './core/use-cases/seed.js'
 import type { ShowApiKey } from './core/use-cases/show-api-key.js'
 import { makeShowApiKey } from './core/use-cases/show-api-key.js'
+import type { ShowUsage } from './core/use-cases/show-usage.js'
+import { makeShowUsage } from './core/use-cases/show-usage.js'
+import type { UnbanApiKey } from './core/use-cases/unban-api-key.js'
+import { makeUnbanApiKey } from './core/use-cases/unban-api-key.js'
 
 export type { Container }
 
@@ -86,7 +97,9 @@ export const TOKENS = {
   idempotency: Symbol('idempotency'),
   apiKeyStore: Symbol('apiKeyStore'),
   apiKeys: Symbol('apiKeys'),
+  redis: Symbol('redis'),
   quotas: Symbol('quotas'),
+  quotaControl: Symbol('quotaControl'),
   failedAuthentications: Symbol('failedAuthentications'),
   health: Symbol('health'),
   metrics: Symbol('metrics'),
@@ -95,6 +108,8 @@ export const TOKENS = {
   showApiKey: Symbol('showApiKey'),
   changeApiKeyPlan: Symbol('changeApiKeyPlan'),
   revokeApiKey: Symbol('revokeApiKey'),
+  showUsage: Symbol('showUsage'),
+  unbanApiKey: Symbol('unbanApiKey'),
   seed: Symbol('seed'),
   operations: Symbol('operations'),
   api: Symbol('api'),
@@ -109,15 +124,50 @@ export function makeContainer(config: Config, logTo: DestinationStream = process
   container.bind<Clock>(TOKENS.clock).to(SystemClock)
   container.bind<ApiKeySecrets>(TOKENS.secrets).to(CryptoApiKeySecrets)
   container.bind<Metrics>(TOKENS.metrics).toResolvedValue(() => new Metrics())
-  if (config.mongodbUrl === undefined) bindMemoryStores(container, config)
-  else bindMongoStores(container, config, config.mongodbUrl)
-  bindMemoryQuotas(container, config)
+  if (config.distributed) bindSharedStorage(container, config, config.distributed)
+  else bindEmbeddedStorage(container, config)
   bindApiKeys(container, config)
   bindApi(container, config)
   return container
 }
 
 /** Everything in this process: nothing else has to be installed, and nothing outlives it. */
+function bindEmbeddedStorage(container: Container, config: Config): void {
+  bindMemoryStores(container, config)
+  bindMemoryQuotas(container, config)
+  container.bind<Storage>(TOKENS.storage).toConstantValue({ prepare: async () => {}, close: async () => {} })
+  container.bind<Health>(TOKENS.health).toResolvedValue(() => new Health([]))
+}
+
+/** What any number of replicas share. */
+function bindSharedStorage(container: Container, config: Config, { mongodbUrl, redisUrl }: SharedStorage): void {
+  bindMongoStores(container, config, mongodbUrl)
+  bindRedisQuotas(container, config, redisUrl)
+  const { mongo, bulkMongo, redis } = TOKENS
+  container.bind<Storage>(TOKENS.storage).toResolvedValue(
+    (requests: MongoConnection, bulk: MongoConnection, quotas: RedisConnection) => ({
+      async prepare() {
+        await Promise.all([ensureIndexes(mongodbUrl), quotas.connect()])
+        await requests.open()
+      },
+      async close() {
+        await quotas.close()
+        await Promise.all([requests.close(), bulk.close()])
+      },
+    }),
+    [mongo, bulkMongo, redis],
+  )
+  container.bind<Health>(TOKENS.health).toResolvedValue(
+    (requests: MongoConnection, { link }: RedisConnection) =>
+      new Health([
+        { name: 'mongodb', required: true, isUp: () => requests.isUp() },
+        // Without it every replica gives out its part of the quotas.
+        { name: 'redis', required: false, isUp: async () => link.isUp },
+      ]),
+    [mongo, redis],
+  )
+}
+
 function bindMemoryStores(container: Container, config: Config): void {
   const pets = config.sampleData ? SAMPLE_PETS : []
   const orders = config.sampleData ? SAMPLE_ORDERS : []
@@ -126,25 +176,13 @@ function bindMemoryStores(container: Container, config: Config): void {
   container.bind<OrderStore>(TOKENS.orders).toResolvedValue(() => new MemoryOrderStore(orders))
   container.bind<ApiKeyStore>(TOKENS.apiKeyStore).toResolvedValue((clock: Clock) => new MemoryApiKeyStore(clock), [TOKENS.clock])
   container.bind<IdempotencyStore>(TOKENS.idempotency).toResolvedValue((clock: Clock) => new MemoryIdempotencyStore(clock), [TOKENS.clock])
-  container.bind<Storage>(TOKENS.storage).toConstantValue({ prepare: async () => {}, close: async () => {} })
-  container.bind<Health>(TOKENS.health).toResolvedValue(() => new Health([]))
 }
 
-/** What all replicas share: one connection pool for requests, and one whose answers may take a minute. */
+/** One connection pool for requests, and one whose answers may take a minute. */
 function bindMongoStores(container: Container, { idBlockSize }: Config, url: string): void {
   const { mongo, clock } = TOKENS
   container.bind<MongoConnection>(mongo).toResolvedValue(() => new MongoConnection(url))
   container.bind<MongoConnection>(TOKENS.bulkMongo).toResolvedValue(() => new MongoConnection(url, { answerTimeoutMs: BULK_TIMEOUT_MS }))
-  container.bind<Storage>(TOKENS.storage).toResolvedValue(
-    (connection: MongoConnection, bulkConnection: MongoConnection) => ({
-      async prepare() {
-        await ensureIndexes(url)
-        await connection.open()
-      },
-      close: async () => void (await Promise.all([connection.close(), bulkConnection.close()])),
-    }),
-    [mongo, TOKENS.bulkMongo],
-  )
   container
     .bind<Seed>(TOKENS.seed)
     .toResolvedValue(({ db }: MongoConnection) => makeSeed({ seedStore: new MongoSeedStore(db) }), [TOKENS.bulkMongo])
@@ -157,19 +195,48 @@ function bindMongoStores(container: Container, { idBlockSize }: Config, url: str
   container
     .bind<IdempotencyStore>(TOKENS.idempotency)
     .toResolvedValue(({ db }: MongoConnection, now: Clock) => new MongoIdempotencyStore(db, now), [mongo, clock])
-  container
-    .bind<Health>(TOKENS.health)
-    .toResolvedValue(
-      (connection: MongoConnection) => new Health([{ name: 'mongodb', required: true, isUp: () => connection.isUp() }]),
-      [mongo],
-    )
 }
 
 function bindMemoryQuotas(container: Container, config: Config): void {
-  container.bind<QuotaStore>(TOKENS.quotas).toResolvedValue((clock: Clock) => new MemoryQuotaStore(clock), [TOKENS.clock])
+  container.bind<MemoryQuotaStore>(TOKENS.quotas).toResolvedValue((clock: Clock) => new MemoryQuotaStore(clock), [TOKENS.clock])
+  container.bind<QuotaControl>(TOKENS.quotaControl).toService(TOKENS.quotas)
   container
     .bind<FailedAuthentications>(TOKENS.failedAuthentications)
     .toResolvedValue((clock: Clock) => new MemoryFailedAuthentications(config.plans.failedAuthenticationsPerMinute, clock), [TOKENS.clock])
+}
+
+/** Quotas of all replicas together, decided by Redis, and while it is away by each replica for its part. */
+function bindRedisQuotas(container: Container, { plans, expectedReplicas }: Config, url: string): void {
+  const { redis, clock } = TOKENS
+  container.bind<RedisConnection>(redis).toResolvedValue(
+    (log: Logger, metrics: Metrics) => {
+      const connection = new RedisConnection(url)
+      connection.link.onChange((isUp, err) => {
+        metrics.countRedisChange({ isUp })
+        if (isUp) log.info('Redis answers: quotas are decided by all replicas together')
+        else log.warn({ err }, 'Redis is away: this replica gives out its part of the quotas')
+      })
+      return connection
+    },
+    [TOKENS.log, TOKENS.metrics],
+  )
+  container.bind<QuotaStore>(TOKENS.quotas).toResolvedValue(
+    (connection: RedisConnection, now: Clock) => {
+      const makeLocalQuotas: MakeLocalQuotas = (sharedClock, known) =>
+        new MemoryQuotaStore(sharedClock, { replicas: expectedReplicas, known })
+      return new RedisQuotaStore({ redis: connection, clock: now, makeLocalQuotas })
+    },
+    [redis, clock],
+  )
+  container
+    .bind<QuotaControl>(TOKENS.quotaControl)
+    .toResolvedValue((connection: RedisConnection) => new RedisQuotaControl(connection), [redis])
+  container
+    .bind<FailedAuthentications>(TOKENS.failedAuthentications)
+    .toResolvedValue(
+      (connection: RedisConnection, now: Clock) => new RedisFailedAuthentications(connection, plans.failedAuthenticationsPerMinute, now),
+      [redis, clock],
+    )
 }
 
 /** What the command line does with API keys. */
@@ -185,12 +252,31 @@ function bindApiKeys(container: Container, { plans }: Config): void {
     .bind<ListApiKeys>(TOKENS.listApiKeys)
     .toResolvedValue((apiKeyStore: ApiKeyStore, clock: Clock) => makeListApiKeys({ apiKeyStore, clock }), [store, now])
   container.bind<ShowApiKey>(TOKENS.showApiKey).toResolvedValue((apiKeyStore: ApiKeyStore) => makeShowApiKey({ apiKeyStore }), [store])
+  const { quotaControl: control } = TOKENS
   container
     .bind<ChangeApiKeyPlan>(TOKENS.changeApiKeyPlan)
-    .toResolvedValue((apiKeyStore: ApiKeyStore) => makeChangeApiKeyPlan({ apiKeyStore, plans }), [store])
+    .toResolvedValue(
+      (apiKeyStore: ApiKeyStore, quotaControl: QuotaControl) => makeChangeApiKeyPlan({ apiKeyStore, quotaControl, plans }),
+      [store, control],
+    )
   container
     .bind<RevokeApiKey>(TOKENS.revokeApiKey)
-    .toResolvedValue((apiKeyStore: ApiKeyStore, clock: Clock) => makeRevokeApiKey({ apiKeyStore, clock }), [store, now])
+    .toResolvedValue(
+      (apiKeyStore: ApiKeyStore, quotaControl: QuotaControl, clock: Clock) => makeRevokeApiKey({ apiKeyStore, quotaControl, clock }),
+      [store, control, now],
+    )
+  container
+    .bind<ShowUsage>(TOKENS.showUsage)
+    .toResolvedValue(
+      (showApiKey: ShowApiKey, quotaControl: QuotaControl) => makeShowUsage({ showApiKey, quotaControl, plans }),
+      [TOKENS.showApiKey, control],
+    )
+  container
+    .bind<UnbanApiKey>(TOKENS.unbanApiKey)
+    .toResolvedValue(
+      (showApiKey: ShowApiKey, quotaControl: QuotaControl) => makeUnbanApiKey({ showApiKey, quotaControl }),
+      [TOKENS.showApiKey, control],
+    )
 }
 
 function bindApi(container: Container, config: Config): void {
@@ -227,7 +313,7 @@ function bindApi(container: Container, config: Config): void {
       const authenticate = makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock })
       const deps = {
         operations,
-        authenticate,
+        admit: makeAdmit({ authenticate, apiKeys, quotas, plans }),
         failedAuthentications,
         quotas,
         plans,

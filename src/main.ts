@@ -22,6 +22,8 @@ import type { ListApiKeys } from './core/use-cases/list-api-keys.js'
 import type { RevokeApiKey } from './core/use-cases/revoke-api-key.js'
 import type { Seed } from './core/use-cases/seed.js'
 import type { ShowApiKey } from './core/use-cases/show-api-key.js'
+import type { ShowUsage } from './core/use-cases/show-usage.js'
+import type { UnbanApiKey } from './core/use-cases/unban-api-key.js'
 
 /** The demo key of a plan that has no limits of its own. */
 const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
@@ -62,8 +64,8 @@ async function prepareStorage(container: Container): Promise<void> {
   }
 }
 
-async function issueDemoKeys(container: Container, { plans, mongodbUrl }: Config): Promise<IssuedApiKey[]> {
-  if (mongodbUrl !== undefined) return []
+async function issueDemoKeys(container: Container, { plans, distributed }: Config): Promise<IssuedApiKey[]> {
+  if (distributed) return []
   const issueApiKey = container.get<IssueApiKey>(TOKENS.issueApiKey)
   return Promise.all(
     PLAN_NAMES.map((plan) => issueApiKey({ owner: 'demo', plan, ...(plans.plans[plan].limits ? {} : { limits: DEMO_LIMITS }) })),
@@ -122,12 +124,13 @@ async function stop(
 /** Runs a command on the shared data, and closes what it opened. Refuses where there is none. */
 async function onStorage(command: string, work: (container: Container, config: Config) => Promise<void>): Promise<void> {
   const config = readProcessConfig('command')
-  if (config.mongodbUrl === undefined) {
+  if (!config.distributed) {
     throw new OperatorError(
-      `petstore ${command} works on the data in MongoDB: set MONGODB_URL. Without it, a process keeps its data to itself: npm start prints demo keys.`,
+      `petstore ${command} works on the data that replicas share: set MONGODB_URL and REDIS_URL. Without them, a process keeps its data to itself: npm start prints demo keys.`,
     )
   }
-  const container = makeContainer(config)
+  // What goes wrong is told at the end, in one sentence.
+  const container = makeContainer({ ...config, logLevel: 'silent' })
   const storage = container.get<Storage>(TOKENS.storage)
   try {
     await storage.prepare()
@@ -145,6 +148,8 @@ async function atKeyDesk(work: (desk: KeyDesk) => Promise<void>): Promise<void> 
       show: container.get<ShowApiKey>(TOKENS.showApiKey),
       changePlan: container.get<ChangeApiKeyPlan>(TOKENS.changeApiKeyPlan),
       revoke: container.get<RevokeApiKey>(TOKENS.revokeApiKey),
+      usage: container.get<ShowUsage>(TOKENS.showUsage),
+      unban: container.get<UnbanApiKey>(TOKENS.unbanApiKey),
       plans,
       nowMs: () => container.get<Clock>(TOKENS.clock).nowMs(),
     }),

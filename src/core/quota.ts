@@ -1,11 +1,12 @@
+import type { Instant, WindowName, WindowNumbers } from './window.js'
+import { WINDOW_NAMES, WINDOW_SECONDS, windowNumber, windowResetSeconds } from './window.js'
+
 /**
  * How a request is decided. Pure: the same state, rules and instant always give the same verdict.
  *
  * All windows are checked first, then all are charged or none. A refused request costs nothing; it can only add a strike.
  * Windows are fixed: the day starts at 00:00 UTC, the minute has a phase per key.
  */
-
-export type WindowName = 'minute' | 'day'
 
 /** Requests per window, each 1 or more. */
 export type Limits = Readonly<Record<WindowName, number>>
@@ -28,16 +29,6 @@ export interface QuotaRules {
   readonly mode: 'enforce' | 'shadow'
 }
 
-export interface Instant {
-  /** Unix time in milliseconds. */
-  readonly nowMs: number
-  /** 0 to 59, from `minutePhaseSeconds`. */
-  readonly phaseSeconds: number
-}
-
-/** Windows by their number since the epoch: the minute's is `floor((seconds + phase) / 60)`, the day's `floor(seconds / 86400)`. */
-export type WindowNumbers = Readonly<Record<WindowName, number>>
-
 export interface QuotaState {
   readonly window: WindowNumbers
   readonly used: Readonly<Record<WindowName, number>>
@@ -49,6 +40,25 @@ export interface QuotaState {
   readonly bannedUntilMs: number
   /** How many bans in a row, 0 when they are forgotten. */
   readonly banLevel: number
+  /** The highest generation of the key's record that decided here, 0 when none is known. */
+  readonly generation: number
+}
+
+/** Who asks, as far as the record that was read of the key goes. */
+export interface Asking {
+  /** Of the key's record. */
+  readonly generation: number
+  /** The record was read from its store for this very request: it holds, whatever generation was seen here before. */
+  readonly fresh?: boolean
+}
+
+/** What a replica decided by itself since it last asked, for windows by their number: what they have ended for is dropped. */
+export interface Report {
+  readonly window: WindowNumbers
+  /** Refusals that were strikes. */
+  readonly strikes: number
+  /** Requests admitted, negative where more were given back. */
+  readonly used: Readonly<Record<WindowName, number>>
 }
 
 export interface WindowQuota {
@@ -65,6 +75,19 @@ export interface Quota extends Readonly<Record<WindowName, WindowQuota>> {
   readonly nowMs: number
   /** The window that binds: the one with fewest requests left, or the one that a refused caller has to wait for. */
   readonly binding: WindowQuota
+}
+
+/** What operators are told of a key. */
+export interface QuotaUsage {
+  readonly quota: Quota
+  /** Requests charged in the current windows. */
+  readonly used: Readonly<Record<WindowName, number>>
+  /** Of the current minute. */
+  readonly strikes: number
+  /** Unix time in milliseconds; absent when no ban holds. */
+  readonly bannedUntilMs?: number
+  /** Bans in a row, 0 when they are forgotten. */
+  readonly banLevel: number
 }
 
 /** The windows that a request was charged to, for a refund. */
@@ -90,42 +113,44 @@ export interface Decision {
   readonly state: QuotaState
 }
 
-/** The day first: where two windows tie, it is the one to name. */
-const WINDOW_NAMES: readonly WindowName[] = ['day', 'minute']
-const WINDOW_SECONDS: Readonly<Record<WindowName, number>> = { minute: 60, day: 86_400 }
-
-/** Spreads keys over the minute, so that callers do not all return in the same second (FNV-1a over the key id). 0 to 59. */
-export function minutePhaseSeconds(keyId: string): number {
-  let hash = 0x811c9dc5
-  for (const character of keyId) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0
-  return hash % WINDOW_SECONDS.minute
-}
-
-export function windowNumber(name: WindowName, at: Instant): number {
-  return Math.floor((Math.floor(at.nowMs / 1000) + phaseOf(name, at)) / WINDOW_SECONDS[name])
-}
-
-/** Unix time in whole seconds at which a window ends. */
-export function windowResetSeconds(name: WindowName, number: number, at: Pick<Instant, 'phaseSeconds'>): number {
-  return (number + 1) * WINDOW_SECONDS[name] - phaseOf(name, at)
-}
-
 /** From this Unix time in milliseconds on, the state says nothing that a missing one would not. */
-export function forgettableAtMs(state: QuotaState, { forgetAfterMs }: BanRules): number {
+export function forgettableAtMs(state: QuotaState, { forgetAfterMs }: Pick<BanRules, 'forgetAfterMs'>): number {
   const dayEndMs = (state.window.day + 1) * WINDOW_SECONDS.day * 1000
   // A minute may reach over midnight by its phase.
   const minuteEndMs = (state.window.minute + 1) * WINDOW_SECONDS.minute * 1000
   return Math.max(dayEndMs, minuteEndMs, state.banLevel > 0 ? state.bannedUntilMs + forgetAfterMs : 0)
 }
 
-/** Decides one request. `stored` is absent for a key that was never seen, or was forgotten. */
-export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: Instant): Decision {
-  const state = current(stored, rules.ban, at)
-  if (isBanned(state, at)) return refuse(state, rules, at)
-  if (exhaustedWindows(state, rules.limits).length > 0) return refuse(addStrike(state, rules, at), rules, at)
+/**
+ * Decides one request. `stored` is absent for a key that was never seen, or was forgotten.
+ * What a replica reports counts as if it had happened just before.
+ */
+export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report?: Report): Decision {
+  const { charged, state } = transition(stored, rules, at, report)
+  return { verdict: verdictOf(state, rules, at, { charged }), state }
+}
 
-  const charged = { ...state, used: { minute: state.used.minute + 1, day: state.used.day + 1 } }
-  return { verdict: { kind: 'admitted', quota: quotaOf(charged, rules.limits, at), charge: state.window }, state: charged }
+/** The state after a request: what a store has to do in one atomic step. What the caller is told follows from it. */
+function transition(
+  stored: QuotaState | undefined,
+  rules: QuotaRules,
+  at: Instant,
+  report?: Report,
+): { charged: boolean; state: QuotaState } {
+  const state = report ? settle(stored, rules, at, report) : current(stored, rules.ban, at)
+  if (isBanned(state, at)) return { charged: false, state }
+  if (exhaustedWindows(state, rules.limits).length > 0) return { charged: false, state: addRefusal(state, rules, at) }
+  return { charged: true, state: { ...state, used: { minute: state.used.minute + 1, day: state.used.day + 1 } } }
+}
+
+/** What the caller of a request is told, from the state after it. */
+export function verdictOf(state: QuotaState, rules: QuotaRules, at: Instant, { charged }: { charged: boolean }): Verdict {
+  return charged ? { kind: 'admitted', quota: quotaOf(state, rules.limits, at), charge: state.window } : refusal(state, rules, at)
+}
+
+/** Whether the asker's record of the key is older than one that decided before, or was announced: then nothing is to be decided by it. */
+export function isOutdated(stored: QuotaState | undefined, { generation, fresh }: Asking, announced = 0): boolean {
+  return !fresh && generation < Math.max(stored?.generation ?? 0, announced)
 }
 
 /** Gives back one request, in the windows that it was charged to only, and never below zero. */
@@ -135,21 +160,35 @@ export function refund(
   rules: QuotaRules,
   at: Instant,
 ): { quota: Quota; state: QuotaState } {
-  const state = current(stored, rules.ban, at)
-  const used = (name: WindowName) => Math.max(0, state.used[name] - (state.window[name] === charge[name] ? 1 : 0))
-  const refunded = { ...state, used: { minute: used('minute'), day: used('day') } }
-  const quota = isBanned(refunded, at) ? quotaOfRefused(refunded, rules.limits, at).quota : quotaOf(refunded, rules.limits, at)
-  return { quota, state: refunded }
+  const state = settle(stored, rules, at, { window: charge, strikes: 0, used: { minute: -1, day: -1 } })
+  return { quota: quotaNow(state, rules, at), state }
 }
 
-function phaseOf(name: WindowName, at: Pick<Instant, 'phaseSeconds'>): number {
-  return name === 'minute' ? at.phaseSeconds : 0
+/** Adds what a replica decided by itself; nothing is asked for. */
+export function settle(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report: Report): QuotaState {
+  return addReport(current(stored, rules.ban, at), report, rules, at)
+}
+
+/** What a key has and had, when nothing is asked for. `stored` as for `decide`. */
+export function usageOf(stored: QuotaState | undefined, rules: QuotaRules, at: Instant): QuotaUsage {
+  const state = current(stored, rules.ban, at)
+  const { used, strikes, banLevel, bannedUntilMs } = state
+  return { quota: quotaNow(state, rules, at), used, strikes, banLevel, ...(isBanned(state, at) ? { bannedUntilMs } : {}) }
+}
+
+/** The state without its ban, its strikes, and what earlier bans would make of the next. Counts stay. */
+export function unban({ window, used, generation }: QuotaState): QuotaState {
+  return { window, used, strikes: 0, bannedUntilMs: 0, banLevel: 0, generation }
+}
+
+function quotaNow(state: QuotaState, { limits }: QuotaRules, at: Instant): Quota {
+  return isBanned(state, at) ? quotaOfRefused(state, limits, at).quota : quotaOf(state, limits, at)
 }
 
 /** The state as of now: counts of windows that have passed are zero, and a ban long past is forgotten. */
-function current(stored: QuotaState | undefined, ban: BanRules, at: Instant): QuotaState {
+export function current(stored: QuotaState | undefined, ban: BanRules, at: Instant): QuotaState {
   const window = { minute: currentWindow('minute', stored, at), day: currentWindow('day', stored, at) }
-  if (!stored) return { window, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0 }
+  if (!stored) return { window, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, generation: 0 }
 
   const sameMinute = stored.window.minute === window.minute
   const sameDay = stored.window.day === window.day
@@ -160,6 +199,7 @@ function current(stored: QuotaState | undefined, ban: BanRules, at: Instant): Qu
     ...(sameMinute && stored.firstRefusalMs !== undefined ? { firstRefusalMs: stored.firstRefusalMs } : {}),
     bannedUntilMs: stored.bannedUntilMs,
     banLevel: at.nowMs < stored.bannedUntilMs + ban.forgetAfterMs ? stored.banLevel : 0,
+    generation: stored.generation,
   }
 }
 
@@ -173,28 +213,45 @@ function exhaustedWindows(state: QuotaState, limits: Limits): WindowName[] {
   return WINDOW_NAMES.filter((name) => state.used[name] >= limits[name])
 }
 
-/** Requests that were on their way when the limit was reached are no strikes: hence the grace after the first refusal. */
-function addStrike(state: QuotaState, { ban, limits }: QuotaRules, { nowMs }: Instant): QuotaState {
-  if (state.firstRefusalMs === undefined) return { ...state, firstRefusalMs: nowMs }
-  if (nowMs - state.firstRefusalMs <= ban.graceMs) return state
-
-  const strikes = state.strikes + 1
-  if (strikes < Math.max(ban.minStrikes, limits.minute)) return { ...state, strikes }
-  const banMs = Math.min(ban.firstMs * 2 ** state.banLevel, ban.longestMs)
-  return { window: state.window, used: state.used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1 }
+function addReport(state: QuotaState, report: Report, rules: QuotaRules, at: Instant): QuotaState {
+  const used = (name: WindowName) => Math.max(0, state.used[name] + (report.window[name] === state.window[name] ? report.used[name] : 0))
+  const counted = { ...state, used: { minute: used('minute'), day: used('day') } }
+  const areOfThisMinute = report.window.minute === state.window.minute
+  return areOfThisMinute && report.strikes > 0 && !isBanned(state, at) ? addStrikes(counted, report.strikes, rules, at) : counted
 }
 
-function isBanned(state: QuotaState, { nowMs }: Instant): boolean {
+/** Requests that were on their way when the limit was reached are no strikes: hence the grace after the first refusal. */
+function addRefusal(state: QuotaState, rules: QuotaRules, at: Instant): QuotaState {
+  if (state.firstRefusalMs === undefined) return { ...state, firstRefusalMs: at.nowMs }
+  if (at.nowMs - state.firstRefusalMs <= rules.ban.graceMs) return state
+  return addStrikes(state, 1, rules, at)
+}
+
+function addStrikes(state: QuotaState, count: number, rules: QuotaRules, { nowMs }: Instant): QuotaState {
+  const { ban } = rules
+  const strikes = state.strikes + count
+  if (strikes < strikesToBan(rules)) return { ...state, strikes }
+  const banMs = Math.min(ban.firstMs * 2 ** state.banLevel, ban.longestMs)
+  const { window, used, generation } = state
+  return { window, used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1, generation }
+}
+
+/** In one minute. */
+export function strikesToBan({ ban, limits }: Pick<QuotaRules, 'ban' | 'limits'>): number {
+  return Math.max(ban.minStrikes, limits.minute)
+}
+
+export function isBanned(state: QuotaState, { nowMs }: Pick<Instant, 'nowMs'>): boolean {
   return nowMs < state.bannedUntilMs
 }
 
-/** Refuses in `state`: for a ban that holds now (which the last strike may just have brought), else for the exhausted windows. */
-function refuse(state: QuotaState, { limits, mode }: QuotaRules, at: Instant): Decision {
+/** For a ban that holds now (which the last strike may just have brought), else for the exhausted windows. */
+function refusal(state: QuotaState, { limits, mode }: QuotaRules, at: Instant): Verdict {
   const kind = isBanned(state, at) ? 'banned' : 'exhausted'
   const { quota, servedAgainMs, waitsFor } = quotaOfRefused(state, limits, at)
-  if (mode === 'shadow') return { verdict: { kind: 'admitted', quota, shadowed: kind }, state }
+  if (mode === 'shadow') return { kind: 'admitted', quota, shadowed: kind }
   const retryAfterSeconds = Math.ceil((servedAgainMs - at.nowMs) / 1000)
-  return { verdict: { kind, quota, retryAfterSeconds, ...(waitsFor ? { window: waitsFor } : {}) }, state }
+  return { kind, quota, retryAfterSeconds, ...(waitsFor ? { window: waitsFor } : {}) }
 }
 
 /** What a caller that is refused now is told, and when it is served again: once the ban and every exhausted window have ended. */

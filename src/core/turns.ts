@@ -7,6 +7,8 @@ interface Waiter {
 
 interface Line {
   underWay: number
+  ended: number
+  reading: number
   readonly waiting: Waiter[]
 }
 
@@ -33,9 +35,24 @@ export class Turns {
 
   /** For who was woken and needs no turn after all, or sees more room: the next one is woken. */
   pass(name: string): void {
-    const line = this.#lines.get(name)
-    line?.waiting.shift()?.wake()
-    if (line?.underWay === 0 && line.waiting.length === 0) this.#lines.delete(name)
+    this.#lines.get(name)?.waiting.shift()?.wake()
+    this.#dropIfIdle(name)
+  }
+
+  /** Reads what tasks of this name change when they end, again where one ended meanwhile: what was read is then older than `underWay`. */
+  async readSettled<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
+    const line = this.#line(name)
+    line.reading += 1
+    try {
+      for (;;) {
+        const { ended } = line
+        const value = await read()
+        if (ended === line.ended) return value
+      }
+    } finally {
+      line.reading -= 1
+      this.#dropIfIdle(name)
+    }
   }
 
   async take<Value>(name: string, task: () => Promise<Value>): Promise<Value> {
@@ -48,13 +65,19 @@ export class Turns {
       throw error
     } finally {
       line.underWay -= 1
+      line.ended += 1
       this.pass(name)
     }
   }
 
   #line(name: string): Line {
-    const line = this.#lines.get(name) ?? { underWay: 0, waiting: [] }
+    const line = this.#lines.get(name) ?? { underWay: 0, ended: 0, reading: 0, waiting: [] }
     this.#lines.set(name, line)
     return line
+  }
+
+  #dropIfIdle(name: string): void {
+    const line = this.#lines.get(name)
+    if (line?.underWay === 0 && line.reading === 0 && line.waiting.length === 0) this.#lines.delete(name)
   }
 }

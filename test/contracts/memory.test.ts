@@ -11,6 +11,7 @@ import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secr
 import { StoreUnavailable } from '../../src/core/errors.js'
 import { MAX_ASSIGNED_ID } from '../../src/core/int64.js'
 import type { FailedAuthentications } from '../../src/core/ports/failed-authentications.js'
+import type { QuotaControl } from '../../src/core/ports/quota-control.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { SeedStore } from '../../src/core/ports/seed-store.js'
 import { describeApiKeyLookup } from './api-key-lookup.contract.js'
@@ -23,6 +24,7 @@ import type { Opened, Outage } from './opened.js'
 import { describeOrderStore } from './order-store.contract.js'
 import { describePetIds } from './pet-ids.contract.js'
 import { describePetStore } from './pet-store.contract.js'
+import { describeQuotaControl } from './quota-control.contract.js'
 import { describeQuotaStore } from './quota-store.contract.js'
 import { rejection } from './rejection.js'
 import { describeSeedStore } from './seed-store.contract.js'
@@ -58,6 +60,14 @@ describeApiKeySecrets('of node:crypto', () => new CryptoApiKeySecrets())
 describeQuotaStore(
   'in memory',
   async (clock) => opened(withFallback<QuotaStore>(new MemoryQuotaStore(clock), new MemoryQuotaStore(clock))),
+  line,
+)
+describeQuotaControl(
+  'in memory',
+  async (clock) => {
+    const quotas = new MemoryQuotaStore(clock)
+    return opened({ quotas, control: behindLine<QuotaControl>(quotas) })
+  },
   line,
 )
 describeFailedAuthentications(

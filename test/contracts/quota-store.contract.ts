@@ -1,9 +1,12 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
-import type { Charge, Instant, Limits, Quota, QuotaRules, QuotaState, Verdict, WindowName } from '../../src/core/quota.js'
-import { decide, minutePhaseSeconds, refund, windowResetSeconds } from '../../src/core/quota.js'
+import type { Charge, Limits, Quota, QuotaRules, QuotaState, Verdict } from '../../src/core/quota.js'
+import type { Instant, WindowName } from '../../src/core/window.js'
+import { decide, refund } from '../../src/core/quota.js'
+import { minutePhaseSeconds, windowResetSeconds } from '../../src/core/window.js'
 import { MovableClock } from '../support/movable-clock.js'
+import { takeOne } from '../support/take-one.js'
 import { someBanRules, someQuotaRules } from './builders.js'
 import type { Opened, Outage } from './opened.js'
 
@@ -29,7 +32,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
     afterEach(() => opened.close())
 
     function take(count: number, rules: QuotaRules, keyId = 'key_one'): Promise<Verdict[]> {
-      return Promise.all(Array.from({ length: count }, () => quotas.take(keyId, rules)))
+      return Promise.all(Array.from({ length: count }, () => takeOne(quotas, keyId, rules)))
     }
 
     it(`says on ${STEPS} random steps what the core says: bursts, refunds, time that passes, limits and modes that change`, async () => {
@@ -45,7 +48,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
         switch (step.kind) {
           case 'take':
             for (let count = 0; count < step.times; count++) {
-              const verdict = await replica.take(caller.keyId, caller.rules)
+              const verdict = await takeOne(replica, caller.keyId, caller.rules)
               expect(verdict, `step ${index}`).to.deep.equal(oracle.take(caller.keyId, caller.rules))
               if ('charge' in verdict) caller.charges.push(verdict.charge)
               meet(nameOf(verdict))
@@ -103,7 +106,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
         const replicas = [quotas, await opened.reopen()] as const
         const rules = someQuotaRules({ limits })
         const verdicts = await Promise.all(
-          Array.from({ length: 200 }, (_, index) => (replicas[index % 2] as QuotaStore).take('key_one', rules)),
+          Array.from({ length: 200 }, (_, index) => takeOne(replicas[index % 2] as QuotaStore, 'key_one', rules)),
         )
         const admitted = verdicts.filter(({ kind }) => kind === 'admitted')
         const remaining = admitted.map(({ quota }) => quota[window].remaining).toSorted((a, b) => a - b)
@@ -131,15 +134,15 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       const rules = someQuotaRules({ limits: { minute: 3, day: 10 }, ban: someBanRules({ minStrikes: 3, graceMs: 0 }) })
       const another = await opened.reopen()
       const [first] = await take(2, rules)
-      expect((await another.take('key_one', rules)).quota.minute.remaining).to.equal(0)
-      expect((await another.take('key_one', rules)).kind).to.equal('exhausted')
+      expect((await takeOne(another, 'key_one', rules)).quota.minute.remaining).to.equal(0)
+      expect((await takeOne(another, 'key_one', rules)).kind).to.equal('exhausted')
       if (!first || !('charge' in first)) throw new Error('Not admitted')
       await quotas.refund('key_one', first.charge, rules)
-      expect((await another.take('key_one', rules)).kind).to.equal('admitted')
+      expect((await takeOne(another, 'key_one', rules)).kind).to.equal('admitted')
       clock.advanceMs(1)
       await take(3, rules)
-      expect((await another.take('key_one', rules)).kind).to.equal('banned')
-      expect((await (await opened.reopen()).take('key_one', rules)).kind).to.equal('banned')
+      expect((await takeOne(another, 'key_one', rules)).kind).to.equal('banned')
+      expect((await takeOne(await opened.reopen(), 'key_one', rules)).kind).to.equal('banned')
     })
 
     it('bans for one strike too many exactly once when the refusals come at the same time', async () => {
@@ -150,7 +153,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       expect(kinds.filter((kind) => kind === 'exhausted')).to.have.lengthOf(9)
       expect(kinds.filter((kind) => kind === 'banned')).to.have.lengthOf(21)
       clock.advanceMs(60_000)
-      expect((await quotas.take('key_one', rules)).kind).to.equal('admitted')
+      expect((await takeOne(quotas, 'key_one', rules)).kind).to.equal('admitted')
     })
 
     it('gives back all of 60 requests that are refunded at the same time, and never more than were used', async () => {
@@ -176,9 +179,9 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       const rules = someQuotaRules({ limits: { minute: 1, day: 100 }, ban })
       await take(2, rules)
       clock.advanceMs(1)
-      expect((await quotas.take('key_one', rules)).kind).to.equal('banned')
+      expect((await takeOne(quotas, 'key_one', rules)).kind).to.equal('banned')
       clock.advanceMs(2 * DAY_MS - 1)
-      expect((await quotas.take('key_one', rules)).kind).to.equal('banned')
+      expect((await takeOne(quotas, 'key_one', rules)).kind).to.equal('banned')
 
       clock.advanceMs(DAY_MS - 1)
       await take(2, rules)
@@ -215,7 +218,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
           if (!verdict || !('charge' in verdict)) throw new Error('Not admitted')
           expect((await quotas.refund('key_one', verdict.charge, rules)).minute.remaining).to.be.within(1, 60)
           await outage.end()
-          expect((await quotas.take('key_one', rules)).quota.minute.remaining).to.be.at.most(49)
+          expect((await takeOne(quotas, 'key_one', rules)).quota.minute.remaining).to.be.at.most(49)
         })
       })
     }

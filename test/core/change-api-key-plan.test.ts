@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
+import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import type { ApiKey } from '../../src/core/api-key.js'
 import { ApiKeyNotFound, LimitsRequired } from '../../src/core/errors.js'
 import { makeChangeApiKeyPlan } from '../../src/core/use-cases/change-api-key-plan.js'
@@ -66,5 +67,6 @@ describe('changing the plan of an API key', () => {
 async function aDeskWith(...keys: ApiKey[]) {
   const apiKeyStore = new MemoryApiKeyStore(new MovableClock())
   for (const key of keys) await apiKeyStore.insert(key)
-  return { changeApiKeyPlan: makeChangeApiKeyPlan({ apiKeyStore, plans: somePlans() }), apiKeyStore }
+  const change = makeChangeApiKeyPlan({ apiKeyStore, quotaControl: new MemoryQuotaStore(new MovableClock()), plans: somePlans() })
+  return { changeApiKeyPlan: async (...args: Parameters<typeof change>) => (await change(...args)).key, apiKeyStore }
 }

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { decide, forgettableAtMs, refund } from '../../src/core/quota.js'
-import type { BanRules, Charge, Instant, Limits, Quota, QuotaRules, QuotaState, Verdict, WindowName } from '../../src/core/quota.js'
+import type { BanRules, Charge, Limits, Quota, QuotaRules, QuotaState, Verdict } from '../../src/core/quota.js'
+import type { Instant, WindowName } from '../../src/core/window.js'
 import { SlowQuotaModel } from './slow-quota-model.js'
 
 /** Fixed, so that the counts of what the runs came across, which each test checks, are the same every time. */

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { decide, forgettableAtMs, minutePhaseSeconds, refund, windowNumber, windowResetSeconds } from '../../src/core/quota.js'
+import { decide, forgettableAtMs, refund } from '../../src/core/quota.js'
+import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../src/core/window.js'
 import type { BanRules, Charge, Limits, Quota, QuotaRules, QuotaState, Refusal, Verdict } from '../../src/core/quota.js'
 
 // The numbers of config/plans.json.

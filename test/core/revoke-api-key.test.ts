@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
+import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import type { ApiKey } from '../../src/core/api-key.js'
 import { isUsable } from '../../src/core/api-key.js'
 import { ApiKeyNotFound } from '../../src/core/errors.js'
@@ -50,5 +51,6 @@ async function aDeskWith(...keys: ApiKey[]) {
   const clock = new MovableClock()
   const apiKeyStore = new MemoryApiKeyStore(clock)
   for (const key of keys) await apiKeyStore.insert(key)
-  return { revokeApiKey: makeRevokeApiKey({ apiKeyStore, clock }), apiKeyStore, clock }
+  const revoke = makeRevokeApiKey({ apiKeyStore, quotaControl: new MemoryQuotaStore(clock), clock })
+  return { revokeApiKey: async (keyId: string) => (await revoke(keyId)).key, apiKeyStore, clock }
 }

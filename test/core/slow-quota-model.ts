@@ -1,4 +1,5 @@
-import type { Charge, Instant, Limits, Quota, QuotaRules, Verdict, WindowName, WindowQuota } from '../../src/core/quota.js'
+import type { Charge, Limits, Quota, QuotaRules, Verdict, WindowQuota } from '../../src/core/quota.js'
+import type { Instant, WindowName } from '../../src/core/window.js'
 
 interface Window {
   readonly name: WindowName

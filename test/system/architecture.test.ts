@@ -17,6 +17,7 @@ const soundTree: Files = {
   'src/adapters/mongo/mongo-connection.ts': "import { MongoClient } from 'mongodb'\nexport const connect = () => new MongoClient('')",
   'src/adapters/node/crypto-secrets.ts':
     "import { randomBytes } from 'node:crypto'\nexport const secrets = { process: () => randomBytes(32) }\nsecrets.process()",
+  'src/adapters/redis/redis-client.ts': "import { Redis } from 'ioredis'\nexport const connect = () => new Redis()",
   'src/adapters/http/http-server.ts': "import Koa from 'koa'\nexport const app = () => new Koa()",
   'src/adapters/cli/command-line.ts': "import { port } from '../../config.js'\nexport const line = () => process.argv[port]",
   'src/config.ts': "export const port = Number(process.env['PORT'])",
@@ -138,6 +139,7 @@ describe('the import rules', () => {
     'src/adapters/memory',
     'src/adapters/mongo',
     'src/adapters/node',
+    'src/adapters/redis',
     'src/config.ts',
     'src/container.ts',
     'src/main.ts',

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Config } from '../../src/config.js'
-import { ConfigError, LOG_LEVELS, parsePlans, readConfig, readProcessConfig } from '../../src/config.js'
+import { ConfigError, LOG_LEVELS, readConfig, readProcessConfig } from '../../src/config.js'
+import { parsePlans } from '../../src/plans-file.js'
 import type { Plans } from '../../src/core/plan.js'
 
 type Environment = Record<string, string | undefined>
@@ -74,6 +75,7 @@ describe('the settings', () => {
         ADMIN_HOST: '::1',
         ADMIN_PORT: '1002',
         MONGODB_URL: 'mongodb://db/pets',
+        REDIS_URL: 'rediss://cache/2',
         CURSOR_SECRET: SECRET,
         PUBLIC_URL: 'https://petstore.example/shop',
         TRUSTED_PROXY_HOPS: '3',
@@ -91,7 +93,7 @@ describe('the settings', () => {
         port: 1001,
         adminHost: '::1',
         adminPort: 1002,
-        mongodbUrl: 'mongodb://db/pets',
+        distributed: { mongodbUrl: 'mongodb://db/pets', redisUrl: 'rediss://cache/2' },
         cursorSecret: SECRET,
         publicUrl: 'https://petstore.example/shop',
         trustedProxyHops: 3,
@@ -124,7 +126,7 @@ describe('the settings', () => {
 
   it('of this process are read from its environment, for what it is about to do', () => {
     const before = process.env
-    process.env = { ID_BLOCK_SIZE: '77', MONGODB_URL: 'mongodb://db' }
+    process.env = { ID_BLOCK_SIZE: '77', MONGODB_URL: 'mongodb://db', REDIS_URL: 'redis://cache' }
     try {
       expect(readProcessConfig('command').idBlockSize).to.equal(77)
       expect(() => readProcessConfig()).to.throw(ConfigError, 'CURSOR_SECRET')
@@ -341,13 +343,34 @@ describe('the settings', () => {
     })
   })
 
-  describe('of MongoDB', () => {
+  describe('of what replicas share', () => {
     const MONGODB_URL = 'mongodb://petstore:hunter2@one,two:27018/pets?replicaSet=rs&tls=true'
+    const REDIS_URL = 'redis://petstore:hunter2@cache:6380/3'
+    const BOTH = { MONGODB_URL, REDIS_URL, CURSOR_SECRET: SECRET }
 
-    it('are a URL that is kept as it is, from the environment or from a file', () => {
-      for (const url of [MONGODB_URL, 'mongodb://db', 'mongodb+srv://cluster.example/pets']) {
-        expect(readConfig({ MONGODB_URL: url, CURSOR_SECRET: SECRET }).mongodbUrl).to.equal(url)
-        expect(readConfig({ MONGODB_URL_FILE: aFile(`${url}\n`), CURSOR_SECRET: SECRET }).mongodbUrl).to.equal(url)
+    it('are URLs that are kept as they are, from the environment or from a file', () => {
+      for (const mongodbUrl of [MONGODB_URL, 'mongodb://db', 'mongodb+srv://cluster.example/pets']) {
+        expect(readConfig({ ...BOTH, MONGODB_URL: mongodbUrl }).distributed).to.deep.equal({ mongodbUrl, redisUrl: REDIS_URL })
+      }
+      for (const redisUrl of [REDIS_URL, 'rediss://cache', 'redis+cluster://one,two:7001', 'rediss+sentinel://one,two/main']) {
+        expect(readConfig({ ...BOTH, REDIS_URL: redisUrl }).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl })
+      }
+      const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`), CURSOR_SECRET: SECRET }
+      expect(readConfig(files).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl: REDIS_URL })
+    })
+
+    it('are absent where everything is kept in the process', () => {
+      expect(readConfig({})).not.to.have.property('distributed')
+    })
+
+    it('are both there or neither, from the environment or from a file', () => {
+      const faultOf = (missing: string, there: string) => `${missing} must be set with ${there}: replicas share both or neither`
+      for (const [there, missing, url] of [
+        ['MONGODB_URL', 'REDIS_URL', MONGODB_URL],
+        ['REDIS_URL', 'MONGODB_URL', REDIS_URL],
+      ] as const) {
+        expect(faultsOf({ [there]: url, CURSOR_SECRET: SECRET })).to.deep.equal([faultOf(missing, there)])
+        expect(faultsOf({ [`${there}_FILE`]: aFile(url), CURSOR_SECRET: SECRET })).to.deep.equal([faultOf(missing, there)])
       }
     })
 
@@ -365,49 +388,50 @@ describe('the settings', () => {
         'mongodb://d b',
       ]) {
         const fault = 'MONGODB_URL must be a URL that begins with mongodb:// or mongodb+srv://'
-        expect(faultsOf({ MONGODB_URL: text, CURSOR_SECRET: SECRET }), JSON.stringify(text)).to.deep.equal([fault])
+        expect(faultsOf({ ...BOTH, MONGODB_URL: text }), JSON.stringify(text)).to.deep.equal([fault])
       }
-      expect(faultsOf({ MONGODB_URL_FILE: aFile('hunter2'), CURSOR_SECRET: SECRET })).to.have.lengthOf(1)
+      for (const text of [
+        '',
+        ' ',
+        'redis',
+        'cache:6379',
+        'redis://',
+        'http://cache',
+        'redis+http://cache',
+        ' redis://cache',
+        'redis://c e',
+      ]) {
+        const fault = 'REDIS_URL must be a URL that begins with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS)'
+        expect(faultsOf({ ...BOTH, REDIS_URL: text }), JSON.stringify(text)).to.deep.equal([fault])
+      }
+      expect(faultsOf({ MONGODB_URL_FILE: aFile('hunter2'), REDIS_URL_FILE: aFile('hunter2'), CURSOR_SECRET: SECRET })).to.have.lengthOf(2)
     })
 
     it('want a CURSOR_SECRET that all replicas share, from the environment or from a file', () => {
-      const fault = 'CURSOR_SECRET must be set with MONGODB_URL, to the same value for all replicas'
-      expect(faultsOf({ MONGODB_URL })).to.deep.equal([fault])
-      expect(faultsOf({ MONGODB_URL_FILE: aFile(MONGODB_URL) })).to.deep.equal([fault])
-      expect(faultsOf({ MONGODB_URL, CURSOR_SECRET: SECRET })).to.deep.equal([])
-      expect(faultsOf({ MONGODB_URL, CURSOR_SECRET_FILE: aFile(SECRET) })).to.deep.equal([])
+      const fault = 'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas'
+      expect(faultsOf({ MONGODB_URL, REDIS_URL })).to.deep.equal([fault])
+      expect(faultsOf({ MONGODB_URL_FILE: aFile(MONGODB_URL), REDIS_URL })).to.deep.equal([fault])
+      expect(faultsOf(BOTH)).to.deep.equal([])
+      expect(faultsOf({ MONGODB_URL, REDIS_URL, CURSOR_SECRET_FILE: aFile(SECRET) })).to.deep.equal([])
     })
 
     it('want no CURSOR_SECRET for a command, which serves nothing', () => {
-      const { cursorSecret, mongodbUrl } = readConfig({ MONGODB_URL }, 'command')
-      expect([cursorSecret, mongodbUrl]).to.deep.equal([undefined, MONGODB_URL])
+      const { cursorSecret, distributed } = readConfig({ MONGODB_URL, REDIS_URL }, 'command')
+      expect([cursorSecret, distributed?.mongodbUrl]).to.deep.equal([undefined, MONGODB_URL])
     })
 
     it('are read with every other fault for a command, too', () => {
-      expect(() => readConfig({ MONGODB_URL, CURSOR_SECRET: 'short', PORT: 'x', LOG_LEVELS: 'info' }, 'command'))
+      expect(() => readConfig({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: 'short', PORT: 'x', LOG_LEVELS: 'info' }, 'command'))
         .to.throw(ConfigError)
         .with.property('faults')
         .that.has.lengthOf(3)
     })
 
     it('leave the sample data out, and refuse to be given any: an empty store must not fill up by itself', () => {
-      const withMongo = { MONGODB_URL, CURSOR_SECRET: SECRET }
-      expect(readConfig(withMongo).sampleData).to.equal(false)
-      expect(readConfig({ ...withMongo, SAMPLE_DATA: 'off' }).sampleData).to.equal(false)
+      expect(readConfig(BOTH).sampleData).to.equal(false)
+      expect(readConfig({ ...BOTH, SAMPLE_DATA: 'off' }).sampleData).to.equal(false)
       const fault = 'SAMPLE_DATA is for a process without MONGODB_URL; use petstore seed'
-      expect(faultsOf({ ...withMongo, SAMPLE_DATA: 'on' })).to.deep.equal([fault])
-      expect(faultsOf({ MONGODB_URL_FILE: aFile(MONGODB_URL), CURSOR_SECRET: SECRET, SAMPLE_DATA: 'on' })).to.deep.equal([fault])
-    })
-  })
-
-  describe('of Redis', () => {
-    it('are not available yet, as itself and as a file, readable or not', () => {
-      const fault = 'REDIS_URL is not available yet: in this release each process counts quotas by itself'
-      expect(faultsOf({ REDIS_URL: 'redis://cache' })).to.deep.equal([fault])
-      expect(faultsOf({ REDIS_URL: '' })).to.deep.equal([fault])
-      expect(faultsOf({ REDIS_URL_FILE: aFile('redis://cache') })).to.deep.equal([fault])
-      expect(faultsOf({ REDIS_URL_FILE: join(directory, 'missing') })).to.deep.equal([fault])
-      expect(faultsOf({ REDIS_URL: 'redis://cache', MONGODB_URL: 'mongodb://db', CURSOR_SECRET: SECRET })).to.deep.equal([fault])
+      expect(faultsOf({ ...BOTH, SAMPLE_DATA: 'on' })).to.deep.equal([fault])
     })
   })
 
@@ -430,7 +454,7 @@ describe('the settings', () => {
         SHUTDOWN_TIMEOUT_MS: '1s',
         LOG_LEVEL: 'loud',
         MONGODB_URL: 'db:27017',
-        REDIS_URL: 'redis://cache',
+        REDIS_URL: 'cache:6379',
         LOG_LEVELS: 'info',
       })
       const names = faults.map((fault) => /^[A-Z_]+/.exec(fault)?.[0])

@@ -6,6 +6,8 @@ import type { ApiKey } from '../../src/core/api-key.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
 import { anApiKey } from '../contracts/builders.js'
 import { runProgram } from '../support/command-line.js'
+import type { RedisDatabase } from '../support/engines/redis-engine.js'
+import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { Ended, Settings } from '../support/process.js'
@@ -32,12 +34,15 @@ const PRINTED = ['keyId', 'hint', 'owner', 'plan', 'limits', 'ownLimits', 'state
 describe('petstore keys', function () {
   this.timeout(30_000)
   let database: MongoDatabase
+  let redis: RedisDatabase
   let settings: Settings
 
   before(async function () {
     database = await aMongoDatabase(this)
-    settings = { MONGODB_URL: database.url }
+    redis = await aRedisDatabase(this)
+    settings = { MONGODB_URL: database.url, REDIS_URL: redis.url }
   })
+  after(() => redis?.release())
   after(() => database?.drop())
   after(endProcesses)
 
@@ -307,7 +312,7 @@ describe('petstore keys, without a MongoDB', function () {
 
   for (const args of [[], ['issue', '--plan', 'gold', '--owner', 'Acme']]) {
     it(`ends with 2 when it is used wrongly, whatever the settings: ${['petstore', 'keys', ...args].join(' ')}`, async () => {
-      for (const settings of [{}, { MONGODB_URL: 'nonsense' }]) {
+      for (const settings of [{}, { MONGODB_URL: 'nonsense', REDIS_URL: 'nonsense' }]) {
         const ended = await runPetstore(['keys', ...args], settings)
         expect(ended).to.include({ exitCode: 2, stdout: '' })
         expect(ended.stderr).to.include('Usage: petstore keys')
@@ -332,7 +337,10 @@ describe('petstore keys, without a MongoDB', function () {
   }
 
   it('says within seconds that it cannot be reached, in one sentence without the password', async () => {
-    const away = runPetstore(['keys', 'list'], { MONGODB_URL: 'mongodb://petstore:hunter2@127.0.0.1:1/petstore' })
+    const away = runPetstore(['keys', 'list'], {
+      MONGODB_URL: 'mongodb://petstore:hunter2@127.0.0.1:1/petstore',
+      REDIS_URL: 'redis://127.0.0.1:1',
+    })
     const ended = await within(6_000, 'the refusal', away)
     expectRefusal(ended)
     expect(ended.stderr)
@@ -350,7 +358,7 @@ describe('petstore keys, without a MongoDB', function () {
     ['a URL with an option that is none', 'mongodb://petstore:hunter2@db/petstore?password=hunter2'],
   ] as const) {
     it(`says that MONGODB_URL is at fault, and repeats no password: ${what}`, async () => {
-      const ended = await runPetstore(['keys', 'list'], { MONGODB_URL: url })
+      const ended = await runPetstore(['keys', 'list'], { MONGODB_URL: url, REDIS_URL: 'redis://127.0.0.1:1' })
       expect(ended.stdout).to.equal('')
       expect(ended.exitCode).to.equal(2)
       expect(ended.stderr).to.include('MONGODB_URL').and.not.include('hunter2').and.not.include('    at ')
@@ -360,7 +368,7 @@ describe('petstore keys, without a MongoDB', function () {
   it('refuses settings that are wrong, with all their faults', async () => {
     const ended = await runPetstore(['keys', 'list'], {
       MONGODB_URL: 'mongodb://db',
-      REDIS_URL: 'redis://cache',
+      REDIS_URL: 'http://cache',
       MONGODB_URI: 'x',
       PORT: 'http',
     })
@@ -403,7 +411,9 @@ describe('petstore keys --help', () => {
   }
 
   it('wants no settings, and ends with 0', async () => {
-    expect(resultOf(await runPetstore(['keys', 'issue', '--help'], { MONGODB_URL: 'nonsense' }))).to.include('Usage: petstore keys issue')
+    expect(resultOf(await runPetstore(['keys', 'issue', '--help'], { MONGODB_URL: 'nonsense', REDIS_URL: 'nonsense' }))).to.include(
+      'Usage: petstore keys issue',
+    )
   }).timeout(30_000)
 })
 

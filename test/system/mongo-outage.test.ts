@@ -1,6 +1,9 @@
 import { expect } from 'chai'
 import { expectError, rateLimitFields } from '../support/answers.js'
 import { freePort } from '../support/engines/free-port.js'
+import type { RedisDatabase } from '../support/engines/redis-engine.js'
+import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { sharedSettings } from '../support/replicas.js'
 import { anOwnMongo } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import type { ListedPet } from '../support/pet-writers.js'
@@ -11,16 +14,17 @@ import type { TcpProxy } from '../support/tcp-proxy.js'
 import { startTcpProxy } from '../support/tcp-proxy.js'
 import { until, within } from '../support/until.js'
 
-const CURSOR_SECRET = 'one of 32 bytes or more, as it must be'
 const CLIENTS = 8
 
 describe('the service, when MongoDB goes away', () => {
   let server: OwnEngine
   let proxy: TcpProxy
+  let redis: RedisDatabase
   let settings: Settings
   let key: string
 
   before(async function () {
+    redis = await aRedisDatabase(this)
     server = await anOwnMongo(this)
     proxy = await startTcpProxy(server.url)
   })
@@ -29,11 +33,12 @@ describe('the service, when MongoDB goes away', () => {
     await endProcesses()
     await proxy?.close()
     await server?.stop()
+    await redis?.release()
   })
 
   /** A database of its own, and a key on it. */
   async function useDatabase(name: string, url = server.url): Promise<void> {
-    settings = { MONGODB_URL: `${url}/${name}?directConnection=true`, CURSOR_SECRET }
+    settings = sharedSettings({ url: `${url}/${name}?directConnection=true` }, redis.url)
     ;({ key } = await issueKey(settings))
   }
 

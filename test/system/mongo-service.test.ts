@@ -7,6 +7,9 @@ import { StoreUnavailable } from '../../src/core/errors.js'
 import { makeCreatePet } from '../../src/core/use-cases/create-pet.js'
 import { rejection } from '../contracts/rejection.js'
 import { expectError } from '../support/answers.js'
+import type { RedisDatabase } from '../support/engines/redis-engine.js'
+import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { sharedSettings } from '../support/replicas.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { ListedPet } from '../support/pet-writers.js'
@@ -18,6 +21,7 @@ import { until } from '../support/until.js'
 
 describe('two processes of the service on one MongoDB', () => {
   let database: MongoDatabase
+  let redis: RedisDatabase
   let settings: Settings
   let services: readonly [ServiceProcess, ServiceProcess]
   let key: string
@@ -25,13 +29,15 @@ describe('two processes of the service on one MongoDB', () => {
 
   before(async function () {
     database = await aMongoDatabase(this)
-    settings = { MONGODB_URL: database.url, CURSOR_SECRET: 'the same one for every replica of it' }
+    redis = await aRedisDatabase(this)
+    settings = sharedSettings(database, redis.url)
     services = await Promise.all([startService(settings), startService(settings)])
     ;({ key, keyId } = await issueKey(settings))
   })
 
   after(async () => {
     await endProcesses()
+    await redis?.release()
     await database?.drop()
   })
 

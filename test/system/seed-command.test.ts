@@ -6,6 +6,8 @@ import type { Db } from 'mongodb'
 import { makeSeed } from '../../src/core/use-cases/seed.js'
 import { runProgram } from '../support/command-line.js'
 import { linkTo } from '../support/answers.js'
+import type { RedisDatabase } from '../support/engines/redis-engine.js'
+import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import { MemorySeedStore } from '../support/memory-seed-store.js'
@@ -21,11 +23,13 @@ interface Added {
 describe('petstore seed', function () {
   this.timeout(60_000)
   let database: MongoDatabase
+  let redis: RedisDatabase
   let data: MongoData
   let db: Db
 
   before(async function () {
     database = await aMongoDatabase(this)
+    redis = await aRedisDatabase(this)
     data = await MongoData.withIndexes(database.url)
     db = data.connect()
   })
@@ -34,9 +38,10 @@ describe('petstore seed', function () {
   after(async () => {
     await data?.close()
     await database?.drop()
+    await redis?.release()
   })
 
-  const settings = () => ({ MONGODB_URL: database.url })
+  const settings = () => ({ MONGODB_URL: database.url, REDIS_URL: redis.url })
   const seed = (pets: number, orders: number) => runPetstoreJson<Added>(['seed', '--pets', `${pets}`, '--orders', `${orders}`], settings())
 
   async function totals(): Promise<[number, number]> {
@@ -176,7 +181,7 @@ describe('petstore seed, refused', function () {
   })
 
   it('while MongoDB is away ends with 1 within seconds, in one sentence without the password', async () => {
-    const away = runPetstore(['seed'], { MONGODB_URL: 'mongodb://petstore:hunter2@127.0.0.1:1/petstore' })
+    const away = runPetstore(['seed'], { MONGODB_URL: 'mongodb://petstore:hunter2@127.0.0.1:1/petstore', REDIS_URL: 'redis://127.0.0.1:1' })
     const ended = await within(6_000, 'the refusal', away)
     expect(ended).to.include({ exitCode: 1, stdout: '' })
     expect(ended.stderr)

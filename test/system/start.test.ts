@@ -169,20 +169,21 @@ describe('a start that cannot succeed', () => {
     expect(ended.stderr).to.match(/\bSHUTDOWN_TIMEOUT is no setting\b.*\bSHUTDOWN_TIMEOUT_MS\b/)
   })
 
-  it('because it wants Redis says that this is not available yet, and repeats no password', async () => {
-    const ended = await runPetstore(['serve'], {
-      MONGODB_URL: 'mongodb://petstore:hunter2@db/pets',
-      CURSOR_SECRET: 'hunter2'.repeat(5),
-      REDIS_URL: 'redis://:hunter2@cache',
-    })
-    expect(ended).to.include({ exitCode: 2, stdout: '' })
-    expect(ended.stderr)
-      .to.match(/^ {2}- REDIS_URL is not available yet: .*\n$/m)
-      .and.not.include('hunter2')
+  it('because it has MongoDB without Redis, or Redis without MongoDB, says so, and repeats no password', async () => {
+    for (const [there, missing, url] of [
+      ['MONGODB_URL', 'REDIS_URL', 'mongodb://petstore:hunter2@db/pets'],
+      ['REDIS_URL', 'MONGODB_URL', 'redis://:hunter2@cache'],
+    ] as const) {
+      const ended = await runPetstore(['serve'], { [there]: url, CURSOR_SECRET: 'hunter2'.repeat(5) })
+      expect(ended).to.include({ exitCode: 2, stdout: '' })
+      expect(ended.stderr)
+        .to.match(new RegExp(`^ {2}- ${missing} must be set with ${there}\\b.*\\n$`, 'm'))
+        .and.not.include('hunter2')
+    }
   })
 
-  it('because it wants MongoDB without what its replicas have to share says so, and repeats no password', async () => {
-    const ended = await runPetstore(['serve'], { MONGODB_URL: 'mongodb://petstore:hunter2@db/pets' })
+  it('because it lacks the secret that its replicas have to share says so, and repeats no password', async () => {
+    const ended = await runPetstore(['serve'], { MONGODB_URL: 'mongodb://petstore:hunter2@db/pets', REDIS_URL: 'redis://cache' })
     expect(ended).to.include({ exitCode: 2, stdout: '' })
     expect(ended.stderr)
       .to.match(/^ {2}- CURSOR_SECRET must be set with MONGODB_URL\b/m)
@@ -190,7 +191,7 @@ describe('a start that cannot succeed', () => {
   })
 })
 
-describe('the start-up notice of a service on MongoDB', () => {
+describe('the start-up notice of a service on MongoDB and Redis', () => {
   const notice = startUpNotice({
     apiUrl: 'http://127.0.0.1:1001',
     adminUrl: 'http://127.0.0.1:1002',
@@ -199,10 +200,10 @@ describe('the start-up notice of a service on MongoDB', () => {
     demoKeys: [],
   })
 
-  it('says where the data lives, and that each process counts quotas for itself', () => {
+  it('says where the data lives, and that all replicas share it', () => {
     expect(notice)
       .to.match(/\bpets, orders and API keys live in MongoDB\b/)
-      .and.match(/\bQuotas are counted by each process for itself\b/)
+      .and.match(/\bquotas in Redis, shared by all replicas\b/)
     expect(notice).to.not.match(/\bembedded\b/)
   })
 

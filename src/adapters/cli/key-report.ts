@@ -76,7 +76,7 @@ export function keyTable(reports: readonly KeyReport[], { isFiltered }: { readon
 }
 
 /** Columns side by side, without borders and colours, so that `grep` and `awk` read it too. */
-function table(head: string[], rows: string[][]): string {
+export function table(head: string[], rows: string[][]): string {
   const none = {
     top: '',
     'top-mid': '',
@@ -98,7 +98,7 @@ function limitsText({ limits, ownLimits }: KeyReport): string {
   return `${limits.minute} a minute, ${limits.day} a day${ownLimits ? ' (its own)' : ''}`
 }
 
-function isoOf(ms: number): string {
+export function isoOf(ms: number): string {
   return new Date(ms).toISOString()
 }
 

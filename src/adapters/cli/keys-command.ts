@@ -1,4 +1,5 @@
 import { Argument, Command, Option } from 'commander'
+import type { ChangedApiKey } from '../../core/announce-change.js'
 import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
 import { API_KEY_STATES } from '../../core/api-key.js'
 import type { PlanName, Plans } from '../../core/plan.js'
@@ -8,9 +9,12 @@ import type { IssueApiKey } from '../../core/use-cases/issue-api-key.js'
 import type { ListApiKeys } from '../../core/use-cases/list-api-keys.js'
 import type { RevokeApiKey } from '../../core/use-cases/revoke-api-key.js'
 import type { ShowApiKey } from '../../core/use-cases/show-api-key.js'
+import type { ShowUsage } from '../../core/use-cases/show-usage.js'
+import type { UnbanApiKey } from '../../core/use-cases/unban-api-key.js'
 import type { KeyReport } from './key-report.js'
 import { keyLines, keyTable, reportOf } from './key-report.js'
 import { dayOption, expiryOf, jsonOption, keyIdOf, minuteOption, ownerOf, ownLimits, planOption } from './options.js'
+import { usageLines, usageReportOf } from './usage-report.js'
 
 /** What an operator can do with API keys. */
 export interface KeyDesk {
@@ -19,6 +23,8 @@ export interface KeyDesk {
   readonly show: ShowApiKey
   readonly changePlan: ChangeApiKeyPlan
   readonly revoke: RevokeApiKey
+  readonly usage: ShowUsage
+  readonly unban: UnbanApiKey
   readonly plans: Plans
   /** Unix time in milliseconds. */
   nowMs(): number
@@ -43,15 +49,24 @@ const ROTATION = `
 To replace a key without a gap, issue a second one to its owner, wait until all callers use it, and revoke the first:
 both are valid meanwhile.`
 
+const EFFECTS = {
+  'at once': 'It takes effect on the next request.',
+  'within 10 s': 'Redis could not be reached: it takes effect within 10 seconds.',
+} as const
+
 /** `petstore keys …` */
 export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command {
   const keys = new Command('keys')
-    .description('manage API keys, in the MongoDB that MONGODB_URL names')
+    .description('manage API keys, in the MongoDB and Redis that MONGODB_URL and REDIS_URL name')
     .addHelpText('after', ROTATION)
-    .addHelpText('afterAll', '\nNeeds MONGODB_URL, a URL that begins with mongodb:// or mongodb+srv://.')
+    .addHelpText('afterAll', '\nNeeds MONGODB_URL and REDIS_URL, as the service has them.')
   const keyId = () => new Argument('<key-id>', 'the public name of a key, as list shows it: key_…')
   const printJson = (value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`)
   const printKey = (report: KeyReport, { json }: Printed) => (json ? printJson(report) : print(keyLines(report)))
+  const printChange = ({ key, takesEffect }: ChangedApiKey, desk: KeyDesk, { json }: Printed) => {
+    if (json) printJson({ ...report(key, desk), takesEffect })
+    else print(`${keyLines(report(key, desk))}\n${EFFECTS[takesEffect]}\n`)
+  }
   const report = (key: StoredApiKey, desk: KeyDesk) => reportOf(key, desk.plans, desk.nowMs())
 
   keys
@@ -119,7 +134,7 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .action(async (text: string, plan: PlanName, { json, ...limited }: Limited & Printed, command: Command) => {
       const id = readKeyId(command, text)
       const limits = usageOf(command, () => ownLimits(limited))
-      await atKeyDesk(async (desk) => printKey(report(await desk.changePlan(id, { plan, ...limits }), desk), json ? { json } : {}))
+      await atKeyDesk(async (desk) => printChange(await desk.changePlan(id, { plan, ...limits }), desk, json ? { json } : {}))
     })
 
   keys
@@ -129,7 +144,36 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .addOption(jsonOption())
     .action(async (text: string, printed: Printed, command: Command) => {
       const id = readKeyId(command, text)
-      await atKeyDesk(async (desk) => printKey(report(await desk.revoke(id), desk), printed))
+      await atKeyDesk(async (desk) => printChange(await desk.revoke(id), desk, printed))
+    })
+
+  keys
+    .command('usage')
+    .description('show what a key has used and has left, its strikes and its ban')
+    .addArgument(keyId())
+    .addOption(jsonOption())
+    .action(async (text: string, { json }: Printed, command: Command) => {
+      const id = readKeyId(command, text)
+      await atKeyDesk(async (desk) => {
+        const { key, usage } = await desk.usage(id)
+        const used = usageReportOf(key, usage)
+        if (json) printJson(used)
+        else print(usageLines(used))
+      })
+    })
+
+  keys
+    .command('unban')
+    .description('end the ban of a key, and forget its strikes and earlier bans')
+    .addArgument(keyId())
+    .addOption(jsonOption())
+    .action(async (text: string, { json }: Printed, command: Command) => {
+      const id = readKeyId(command, text)
+      await atKeyDesk(async (desk) => {
+        const { key, outcome } = await desk.unban(id)
+        if (json) printJson({ keyId: key.keyId, outcome })
+        else print(outcome === 'lifted' ? 'The ban is lifted.\n' : 'The key was not banned; its strikes and earlier bans are forgotten.\n')
+      })
     })
 
   return keys

@@ -18,7 +18,7 @@ export function makeSeedCommand({ withSeed, print, progressTo }: SeedCommandDeps
     .addOption(new Option('--pets <n>', 'pets in all').argParser(countOf).default(1_000))
     .addOption(new Option('--orders <n>', 'orders in all').argParser(countOf).default(100))
     .addOption(jsonOption())
-    .addHelpText('after', '\nNeeds MONGODB_URL, a URL that begins with mongodb:// or mongodb+srv://.')
+    .addHelpText('after', '\nNeeds MONGODB_URL and REDIS_URL, as the service has them.')
     .action(async ({ pets, orders, json }: { pets: number; orders: number; json?: true }) =>
       withSeed(async (seed) => {
         const bar = new SingleBar({

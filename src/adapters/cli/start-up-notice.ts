@@ -18,7 +18,7 @@ export function startUpNotice({ apiUrl, adminUrl, docs, plans, demoKeys }: Start
   return [
     isEmbedded
       ? 'Pet Store, embedded: all data lives in this process and ends with it.'
-      : 'Pet Store: pets, orders and API keys live in MongoDB. Quotas are counted by each process for itself.',
+      : 'Pet Store: pets, orders and API keys live in MongoDB, quotas in Redis, shared by all replicas.',
     '',
     `Listening on  ${apiUrl}/v1`,
     ...(docs ? [`Docs          ${apiUrl}/docs`] : []),

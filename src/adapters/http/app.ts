@@ -3,28 +3,29 @@ import type { Logger } from 'pino'
 import type { Plans } from '../../core/plan.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 import type { QuotaStore } from '../../core/ports/quota-store.js'
-import type { Authenticate } from '../../core/use-cases/authenticate.js'
+import type { Admit } from '../../core/use-cases/admit.js'
 import type { RequestState, Middleware } from './context.js'
 import { documentPages } from './document-pages.js'
 import { securityHeaders } from './hardening.js'
 import type { Health } from './health.js'
 import { healthPages } from './health.js'
 import type { Metrics } from './metrics.js'
+import { admit } from './middleware/admit.js'
 import { answerErrors } from './middleware/answer-errors.js'
 import { answerOptions } from './middleware/answer-options.js'
-import { authenticate, makeShowAddressQuota } from './middleware/authenticate.js'
 import { findRoute } from './middleware/find-route.js'
 import { identifyRequest } from './middleware/identify-request.js'
 import { logRequests } from './middleware/log-requests.js'
+import { refundFailures } from './middleware/refund-failures.js'
 import { requireRoute } from './middleware/require-route.js'
 import { requireSoundRequest } from './middleware/require-sound-request.js'
-import { spendQuota } from './middleware/spend-quota.js'
+import { makeShowAddressQuota } from './middleware/show-address-quota.js'
 import type { Operation } from './operation.js'
 import { isApiPath, makeRoutes } from './routes.js'
 
 export interface AppDeps {
   readonly operations: readonly Operation[]
-  readonly authenticate: Authenticate
+  readonly admit: Admit
   readonly failedAuthentications: FailedAuthentications
   readonly quotas: QuotaStore
   readonly plans: Plans
@@ -52,8 +53,8 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   app.use(answerErrors({ log: deps.log, showAddressQuota }))
   app.use(findRoute(routes))
   app.use(answerOptions({ showAddressQuota }))
-  app.use(onApi(authenticate(deps)))
-  app.use(onApi(spendQuota(deps)))
+  app.use(onApi(admit(deps)))
+  app.use(onApi(refundFailures(deps)))
   app.use(requireRoute())
   app.use(requireSoundRequest())
   app.use(routes.dispatch)

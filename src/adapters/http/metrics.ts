@@ -40,6 +40,13 @@ export class Metrics {
     registers: [this.registry],
   })
 
+  readonly #redisChanges = new Counter({
+    name: 'petstore_redis_changes_total',
+    help: 'How often Redis went away (down), so that this replica gave out its part of the quotas, and came back (up)',
+    labelNames: ['to'],
+    registers: [this.registry],
+  })
+
   /** Adds what Node tells of its process: memory, event loop, garbage collection. */
   collectProcessMetrics(): void {
     collectDefaultMetrics({ register: this.registry })
@@ -55,6 +62,10 @@ export class Metrics {
 
   countUnauthenticated(code: ErrorCode): void {
     this.#unauthenticated.inc({ code })
+  }
+
+  countRedisChange({ isUp }: { isUp: boolean }): void {
+    this.#redisChanges.inc({ to: isUp ? 'up' : 'down' })
   }
 
   countDeprecatedRequest(operation: string): void {

@@ -1,5 +1,5 @@
 import type { Context } from 'koa'
-import type { AddressQuota } from '../../core/ports/failed-authentications.js'
+import type { AddressQuota } from '../../core/address-quota.js'
 import type { Quota, WindowQuota } from '../../core/quota.js'
 
 /**

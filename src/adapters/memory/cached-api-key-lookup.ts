@@ -42,4 +42,8 @@ export class CachedApiKeyLookup implements ApiKeyLookup {
     if (key) this.#everFound.set(secretHash, true)
     return key
   }
+
+  forget(secretHash: string): void {
+    this.#answers.delete(secretHash)
+  }
 }

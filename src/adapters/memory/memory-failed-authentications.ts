@@ -1,8 +1,8 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import type { AddressQuota } from '../../core/address-quota.js'
+import { addressQuotaAfter, countedUnder } from '../../core/address-quota.js'
 import type { Clock } from '../../core/ports/clock.js'
-import type { AddressQuota, FailedAuthentications } from '../../core/ports/failed-authentications.js'
-import type { Instant } from '../../core/quota.js'
-import { windowNumber, windowResetSeconds } from '../../core/quota.js'
+import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 
 /**
  * The library counts and forgets; the window is ours. Its own windows begin with an address's first failure, and the end
@@ -20,32 +20,20 @@ export class MemoryFailedAuthentications implements FailedAuthentications {
   }
 
   async peek(address: string): Promise<AddressQuota> {
-    const at = this.#now()
-    const counted = await this.#limiter.get(nameOf(address, at))
-    return this.#quota(counted?.consumedPoints ?? 0, at)
+    const nowMs = this.clock.nowMs()
+    const counted = await this.#limiter.get(countedUnder(address, nowMs))
+    return addressQuotaAfter(counted?.consumedPoints ?? 0, this.perMinute, nowMs)
   }
 
   async count(address: string): Promise<{ admitted: boolean; quota: AddressQuota }> {
-    const at = this.#now()
-    try {
-      const counted = await this.#limiter.consume(nameOf(address, at))
-      return { admitted: true, quota: this.#quota(counted.consumedPoints, at) }
-    } catch (refusal) {
-      if (!(refusal instanceof RateLimiterRes)) throw refusal
-      return { admitted: false, quota: this.#quota(this.perMinute, at) }
-    }
-  }
-
-  #now(): Instant {
-    return { nowMs: this.clock.nowMs(), phaseSeconds: 0 }
-  }
-
-  #quota(counted: number, at: Instant): AddressQuota {
-    const resetSeconds = windowResetSeconds('minute', windowNumber('minute', at), at)
-    return { nowMs: at.nowMs, limit: this.perMinute, remaining: Math.max(0, this.perMinute - counted), resetSeconds }
+    const nowMs = this.clock.nowMs()
+    const counted = await this.#limiter.consume(countedUnder(address, nowMs)).catch(asRefusal)
+    return { admitted: counted.consumedPoints <= this.perMinute, quota: addressQuotaAfter(counted.consumedPoints, this.perMinute, nowMs) }
   }
 }
 
-function nameOf(address: string, at: Instant): string {
-  return `${address} ${windowNumber('minute', at)}`
+/** A refusal is rejected by the library, like a failure; it tells as much as an admission does. */
+function asRefusal(reason: unknown): RateLimiterRes {
+  if (reason instanceof RateLimiterRes) return reason
+  throw reason
 }

@@ -13,4 +13,7 @@ export interface ApiKeyLookup {
    * Concurrent look-ups of one secret are one query. Throws `StoreUnavailable`, which is not remembered.
    */
   find(secretHash: string): Promise<ApiKey | undefined>
+
+  /** The next look-up of the key asks the store. Whether it was ever found stays known. */
+  forget(secretHash: string): void
 }

@@ -1,9 +1,4 @@
-import type { WindowQuota } from '../quota.js'
-
-/** What an address has left for this minute. `nowMs` is the clock that decided, Unix time in milliseconds. */
-export interface AddressQuota extends WindowQuota {
-  readonly nowMs: number
-}
+import type { AddressQuota } from '../address-quota.js'
 
 /** Counts the failed authentications of each address, per minute of the clock. An outage is answered from this replica's own count. */
 export interface FailedAuthentications {

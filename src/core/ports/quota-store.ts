@@ -1,4 +1,9 @@
-import type { Charge, Quota, QuotaRules, Verdict } from '../quota.js'
+import type { Asking, Charge, Quota, QuotaRules, Verdict } from '../quota.js'
+
+/** The asker's record of the key is older than one that decided before. Nothing was decided: read the record anew and ask again. */
+export interface Outdated {
+  readonly kind: 'outdated'
+}
 
 /**
  * Decides as `decide` in `core/quota.ts` does, on state shared by all replicas. The clock is the store's own.
@@ -6,7 +11,7 @@ import type { Charge, Quota, QuotaRules, Verdict } from '../quota.js'
  */
 export interface QuotaStore {
   /** Decides one request in one atomic step: concurrent requests of a key are decided one after the other. */
-  take(keyId: string, rules: QuotaRules): Promise<Verdict>
+  take(keyId: string, rules: QuotaRules, asking: Asking): Promise<Verdict | Outdated>
 
   /** Gives one request back, in the windows of its charge only and never below zero. Resolves to what the caller has now. */
   refund(keyId: string, charge: Charge, rules: QuotaRules): Promise<Quota>

@@ -3,7 +3,8 @@ import { isUsable } from '../api-key.js'
 import type { ApiKeyLookup } from '../ports/api-key-lookup.js'
 import type { ApiKeySecrets } from '../ports/api-key-secrets.js'
 import type { Clock } from '../ports/clock.js'
-import type { AddressQuota, FailedAuthentications } from '../ports/failed-authentications.js'
+import type { AddressQuota } from '../address-quota.js'
+import type { FailedAuthentications } from '../ports/failed-authentications.js'
 import { Turns } from '../turns.js'
 
 export type Authentication =
@@ -39,8 +40,7 @@ export function makeAuthenticate(ports: {
   }
 
   /**
-   * Of an address no more keys are looked up at a time than it may still fail, as far as that count is fresh: guessing many at
-   * once gains nothing. The others wait, and an outage that ends a look-up ends their waiting. A key that this replica has found
+   * Of an address no more keys are looked up at a time than it may still fail: guessing many at once gains nothing. The others wait, and an outage that ends a look-up ends their waiting. A key that this replica has found
    * before works on behind an address that somebody else has used up.
    */
   async function lookUpInTurn(secretHash: string, address: string): Promise<Authentication> {
@@ -60,10 +60,12 @@ export function makeAuthenticate(ports: {
 
   /** Who was woken and fails here must not leave the others asleep. */
   async function peekOrPass(address: string): Promise<AddressQuota> {
-    return failedAuthentications.peek(address).catch((error: unknown) => {
-      turns.pass(address)
-      throw error
-    })
+    return turns
+      .readSettled(address, () => failedAuthentications.peek(address))
+      .catch((error: unknown) => {
+        turns.pass(address)
+        throw error
+      })
   }
 
   function recalled(secretHash: string): Authentication | undefined {

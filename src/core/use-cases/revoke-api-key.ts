@@ -1,15 +1,17 @@
-import type { StoredApiKey } from '../api-key.js'
+import type { ChangedApiKey } from '../announce-change.js'
+import { announceChange } from '../announce-change.js'
 import { ApiKeyNotFound } from '../errors.js'
 import type { ApiKeyStore } from '../ports/api-key-store.js'
 import type { Clock } from '../ports/clock.js'
+import type { QuotaControl } from '../ports/quota-control.js'
 
 /** For good. A key that is revoked already keeps the time of that. Throws `ApiKeyNotFound`. */
-export type RevokeApiKey = (keyId: string) => Promise<StoredApiKey>
+export type RevokeApiKey = (keyId: string) => Promise<ChangedApiKey>
 
-export function makeRevokeApiKey({ apiKeyStore, clock }: { apiKeyStore: ApiKeyStore; clock: Clock }): RevokeApiKey {
+export function makeRevokeApiKey(ports: { apiKeyStore: ApiKeyStore; quotaControl: QuotaControl; clock: Clock }): RevokeApiKey {
   return async (keyId) => {
-    const key = await apiKeyStore.revoke(keyId, clock.nowMs())
+    const key = await ports.apiKeyStore.revoke(keyId, ports.clock.nowMs())
     if (!key) throw new ApiKeyNotFound(`No API key has the id ${keyId}`)
-    return key
+    return announceChange(ports.quotaControl, key)
   }
 }

@@ -4,7 +4,7 @@ import { answerJson } from '../context.js'
 import { errorBody } from '../error-catalogue.js'
 import { toHttpError } from '../http-error.js'
 import { isApiPath } from '../routes.js'
-import type { ShowAddressQuota } from './authenticate.js'
+import type { ShowAddressQuota } from './show-address-quota.js'
 
 /** The one edge at which thrown errors become answers. Headers set before the error stay: Koa's own error path would drop them. */
 export function answerErrors({ log, showAddressQuota }: { log: Logger; showAddressQuota: ShowAddressQuota }): Middleware {

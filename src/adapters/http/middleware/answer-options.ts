@@ -1,7 +1,7 @@
 import type { Middleware } from '../context.js'
 import { HttpError } from '../http-error.js'
 import { isApiPath } from '../routes.js'
-import type { ShowAddressQuota } from './authenticate.js'
+import type { ShowAddressQuota } from './show-address-quota.js'
 
 /** OPTIONS needs no key and costs nothing: a browser's preflight cannot carry one. */
 export function answerOptions({ showAddressQuota }: { showAddressQuota: ShowAddressQuota }): Middleware {

@@ -1,0 +1,39 @@
+import type { Clock } from '../../core/ports/clock.js'
+import { KeyChanges } from './key-changes.js'
+import { QuotaHash } from './quota-hash.js'
+import type { RedisClient } from './redis-client.js'
+import { makeRedisClient } from './redis-client.js'
+import { RedisLink } from './redis-link.js'
+
+/** How long a start waits for Redis before it goes on without. */
+const START_TIMEOUT_MS = 1_500
+
+/** For a key id that nobody has: the probe is a decision like any other, so that what would fail decisions fails it too. */
+const PROBED = 'probe'
+
+/** Everything that speaks to one Redis: a connection for commands with the breaker around it, and one that listens. */
+export class RedisConnection {
+  readonly client: RedisClient
+  readonly link: RedisLink
+  readonly quotaHash: QuotaHash
+  readonly keyChanges: KeyChanges
+
+  /** Nothing is connected yet. Without a clock the server's own decides. Throws `SettingError` for a URL that cannot be read. */
+  constructor(url: string, { clock }: { clock?: Clock } = {}) {
+    this.client = makeRedisClient(url)
+    this.quotaHash = new QuotaHash(this.client, clock)
+    this.link = new RedisLink(this.client, { probe: () => this.quotaHash.announce(PROBED, 1) })
+    this.keyChanges = new KeyChanges({ publisher: this.client, subscriber: makeRedisClient(url) })
+  }
+
+  /** Resolves when Redis answers, or a little later when it does not; then it goes on trying. */
+  async connect(): Promise<void> {
+    this.keyChanges.listen()
+    await this.link.connect(START_TIMEOUT_MS)
+  }
+
+  async close(): Promise<void> {
+    this.keyChanges.close()
+    await this.link.close()
+  }
+}

@@ -1,0 +1,87 @@
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
+import type { AddressQuota } from '../../core/address-quota.js'
+import { addressQuotaAfter, countedUnder } from '../../core/address-quota.js'
+import type { Clock } from '../../core/ports/clock.js'
+import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
+import type { RedisClient } from './redis-client.js'
+import type { RedisLink } from './redis-link.js'
+
+/**
+ * The library's limiter on Redis, insured by its limiter in this process. As in memory the window is ours: the number of the minute, by
+ * the clock of this replica, is part of the name it counts under.
+ */
+export class RedisFailedAuthentications implements FailedAuthentications {
+  readonly #limiter: RateLimiterRedis
+
+  /** `perMinute`: failures that an address may make in a minute, 1 or more. */
+  constructor(
+    { client, link }: { client: RedisClient; link: RedisLink },
+    private readonly perMinute: number,
+    private readonly clock: Clock,
+  ) {
+    const options = { points: perMinute, duration: 60, keyPrefix: 'failed-authentications' }
+    this.#limiter = new RateLimiterRedis({
+      ...options,
+      storeClient: new LimiterClient(client, link),
+      rejectIfRedisNotReady: true,
+      insuranceLimiter: new RateLimiterMemory(options),
+    })
+  }
+
+  async peek(address: string): Promise<AddressQuota> {
+    const nowMs = this.clock.nowMs()
+    const counted = await this.#limiter.get(countedUnder(address, nowMs))
+    return addressQuotaAfter(counted?.consumedPoints ?? 0, this.perMinute, nowMs)
+  }
+
+  async count(address: string): Promise<{ admitted: boolean; quota: AddressQuota }> {
+    const nowMs = this.clock.nowMs()
+    const counted = await this.#limiter.consume(countedUnder(address, nowMs)).catch(asRefusal)
+    return { admitted: counted.consumedPoints <= this.perMinute, quota: addressQuotaAfter(counted.consumedPoints, this.perMinute, nowMs) }
+  }
+}
+
+/** A refusal is rejected by the library, like a failure; it tells as much as an admission does. */
+function asRefusal(reason: unknown): RateLimiterRes {
+  if (reason instanceof RateLimiterRes) return reason
+  throw reason
+}
+
+type Increment = (args: string[]) => Promise<unknown>
+
+/** As much of a client as the limiter uses, behind the breaker: commands fail in time, and none is sent while Redis is away. */
+class LimiterClient {
+  constructor(
+    private readonly client: RedisClient,
+    private readonly link: RedisLink,
+  ) {}
+
+  get status(): string {
+    return this.link.isUp ? 'ready' : 'away'
+  }
+
+  /** The limiter defines `rlflxIncr`: there may be no other limiter on this client. */
+  defineCommand(name: string, definition: { numberOfKeys: number; lua: string }): void {
+    this.client.defineCommand(name, definition)
+  }
+
+  async rlflxIncr(args: string[]): Promise<unknown> {
+    return this.link.call((client) => (client as unknown as { rlflxIncr: Increment }).rlflxIncr(args))
+  }
+
+  multi() {
+    const commands: [string, string][] = []
+    const chain = {
+      get: (name: string) => {
+        commands.push(['get', name])
+        return chain
+      },
+      pttl: (name: string) => {
+        commands.push(['pttl', name])
+        return chain
+      },
+      exec: async () => this.link.call((client) => client.multi(commands).exec()),
+    }
+    return chain
+  }
+}

@@ -1,0 +1,36 @@
+import { StoreUnavailable } from '../../core/errors.js'
+import type { QuotaControl } from '../../core/ports/quota-control.js'
+import type { QuotaRules, QuotaUsage } from '../../core/quota.js'
+import { usageOf } from '../../core/quota.js'
+import type { RedisConnection } from './redis-connection.js'
+import { RedisAway } from './redis-link.js'
+
+/** What operators do, on the hashes that all replicas decide on. */
+export class RedisQuotaControl implements QuotaControl {
+  constructor(private readonly redis: RedisConnection) {}
+
+  async announce(keyId: string, generation: number): Promise<void> {
+    await this.#call(() => this.redis.quotaHash.announce(keyId, generation))
+    await this.redis.keyChanges.publish(keyId)
+  }
+
+  async usage(keyId: string, rules: QuotaRules): Promise<QuotaUsage> {
+    const { state, at } = await this.#call(() => this.redis.quotaHash.peek(keyId, rules))
+    return usageOf(state, rules, at)
+  }
+
+  async unban(keyId: string): Promise<'lifted' | 'not-banned'> {
+    const { became } = await this.#call(() => this.redis.quotaHash.unban(keyId))
+    await this.redis.keyChanges.publish(keyId)
+    return became === 'charged' ? 'lifted' : 'not-banned'
+  }
+
+  async #call<Reply>(command: () => Promise<Reply>): Promise<Reply> {
+    try {
+      return await this.redis.link.call(command)
+    } catch (error) {
+      if (error instanceof RedisAway) throw new StoreUnavailable('Redis could not be reached', { cause: error })
+      throw error
+    }
+  }
+}

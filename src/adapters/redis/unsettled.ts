@@ -1,0 +1,44 @@
+import type { QuotaRules, Report } from '../../core/quota.js'
+import type { WindowName, WindowNumbers } from '../../core/window.js'
+
+interface Entry {
+  readonly rules: QuotaRules
+  readonly report: Report
+}
+
+/** What this replica decided by itself and Redis does not know yet, by key. Whoever takes a report out owns it: so it is told once. */
+export class Unsettled {
+  readonly #entries = new Map<string, Entry>()
+
+  get keyIds(): string[] {
+    return [...this.#entries.keys()]
+  }
+
+  /** What is of an older window than another report is dropped: that window is over. */
+  add(keyId: string, rules: QuotaRules, report: Report): void {
+    const before = this.#entries.get(keyId)?.report
+    this.#entries.set(keyId, { rules, report: before ? sum(before, report) : report })
+  }
+
+  addRequests(keyId: string, rules: QuotaRules, window: WindowNumbers, count: 1 | -1): void {
+    this.add(keyId, rules, { window, strikes: 0, used: { minute: count, day: count } })
+  }
+
+  take(keyId: string): Entry | undefined {
+    const entry = this.#entries.get(keyId)
+    this.#entries.delete(keyId)
+    return entry
+  }
+}
+
+function sum(one: Report, other: Report): Report {
+  const latest = (name: WindowName) => Math.max(one.window[name], other.window[name])
+  const window = { minute: latest('minute'), day: latest('day') }
+  const of = ({ window: counted }: Report, name: WindowName, count: number) => (counted[name] === window[name] ? count : 0)
+  const used = (name: WindowName) => of(one, name, one.used[name]) + of(other, name, other.used[name])
+  return {
+    window,
+    strikes: of(one, 'minute', one.strikes) + of(other, 'minute', other.strikes),
+    used: { minute: used('minute'), day: used('day') },
+  }
+}

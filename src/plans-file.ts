@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import type { Plans } from './core/plan.js'
+
+const limits = z.strictObject({ minute: z.int().min(1), day: z.int().min(1) })
+const mode = z.enum(['enforce', 'shadow']).default('enforce')
+const planWithLimits = z.strictObject({ limits, mode })
+const durationMs = z.int().min(0)
+
+const plansFile = z.strictObject({
+  plans: z.strictObject({
+    free: planWithLimits,
+    pro: planWithLimits,
+    business: planWithLimits,
+    enterprise: z.strictObject({ limits: limits.exactOptional(), mode }),
+  }),
+  ban: z
+    .strictObject({
+      graceMs: durationMs,
+      minStrikes: z.int().min(1),
+      firstMs: z.int().min(1),
+      longestMs: z.int().min(1),
+      forgetAfterMs: durationMs,
+    })
+    .refine(({ firstMs, longestMs }) => firstMs <= longestMs, 'longestMs must not be below firstMs'),
+  failedAuthenticationsPerMinute: z.int().min(1),
+})
+
+/** Reads the text of a plans file, or says all that is wrong with it. */
+export function parsePlans(text: string): Plans | { readonly faults: readonly string[] } {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch (error) {
+    return { faults: [`no JSON: ${(error as Error).message}`] }
+  }
+  const parsed = plansFile.safeParse(json)
+  if (parsed.success) return parsed.data
+  return { faults: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`) }
+}

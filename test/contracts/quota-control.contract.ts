@@ -1,0 +1,170 @@
+import { expect } from 'chai'
+import { StoreUnavailable } from '../../src/core/errors.js'
+import type { QuotaControl } from '../../src/core/ports/quota-control.js'
+import type { QuotaStore } from '../../src/core/ports/quota-store.js'
+import { MovableClock } from '../support/movable-clock.js'
+import { takeOne } from '../support/take-one.js'
+import { someBanRules, someQuotaRules } from './builders.js'
+import type { Opened, Outage } from './opened.js'
+import { rejection } from './rejection.js'
+
+/** The operators' side, beside the store whose state it works on. */
+interface Both {
+  readonly quotas: QuotaStore
+  readonly control: QuotaControl
+}
+
+const BANNING = someQuotaRules({ limits: { minute: 2, day: 10 }, ban: someBanRules({ minStrikes: 2, graceMs: 0 }) })
+const DAY_MS = 86_400_000
+
+export function describeQuotaControl(name: string, open: (clock: MovableClock) => Promise<Opened<Both>>, outage?: Outage): void {
+  describe(`the quota control ${name}`, () => {
+    let clock: MovableClock
+    let opened: Opened<Both>
+    let quotas: QuotaStore
+    let control: QuotaControl
+
+    beforeEach(async () => {
+      clock = new MovableClock()
+      opened = await open(clock)
+      ;({ quotas, control } = opened.port)
+    })
+
+    afterEach(() => opened.close())
+
+    /** Uses up the minute and goes on until the ban. */
+    async function ban(keyId = 'key_one'): Promise<void> {
+      for (let count = 0; count < 3; count++) await takeOne(quotas, keyId, BANNING)
+      for (let count = 0; count < 2; count++) {
+        clock.advanceMs(1)
+        await takeOne(quotas, keyId, BANNING)
+      }
+    }
+
+    describe('usage', () => {
+      it('of a key that was never seen is nothing, with all of its quota left', async () => {
+        const usage = await control.usage('key_one', BANNING)
+        expect(usage).to.deep.include({ used: { minute: 0, day: 0 }, strikes: 0, banLevel: 0 })
+        expect(usage).not.to.have.property('bannedUntilMs')
+        expect([usage.quota.minute.remaining, usage.quota.day.remaining]).to.deep.equal([2, 10])
+      })
+
+      it('is what was charged and refused, and asking costs nothing, however often', async () => {
+        const rules = someQuotaRules({ limits: { minute: 2, day: 10 } })
+        for (let count = 0; count < 3; count++) await takeOne(quotas, 'key_one', rules)
+        clock.advanceMs(1_001)
+        await takeOne(quotas, 'key_one', rules)
+        for (let count = 0; count < 20; count++) {
+          const usage = await control.usage('key_one', rules)
+          expect(usage).to.deep.include({ used: { minute: 2, day: 2 }, strikes: 1 })
+          expect([usage.quota.minute.remaining, usage.quota.day.remaining]).to.deep.equal([0, 8])
+        }
+      })
+
+      it('counts from nothing in a new minute and a new day', async () => {
+        await takeOne(quotas, 'key_one', BANNING)
+        clock.advanceSeconds(60)
+        expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 0, day: 1 })
+        clock.advanceMs(DAY_MS)
+        expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 0, day: 0 })
+      })
+
+      it('tells of a ban until it ends, and after that of the level that it left', async () => {
+        await ban()
+        expect(await control.usage('key_one', BANNING)).to.include({ bannedUntilMs: clock.nowMs() + 60_000, banLevel: 1 })
+        clock.advanceMs(60_000)
+        const usage = await control.usage('key_one', BANNING)
+        expect(usage).to.include({ banLevel: 1 })
+        expect(usage).not.to.have.property('bannedUntilMs')
+      })
+    })
+
+    describe('unban', () => {
+      it('lets the key be served on another replica at once, and what it had used stays used', async () => {
+        await ban()
+        const another = (await opened.reopen()).quotas
+        clock.advanceSeconds(40)
+        expect((await takeOne(another, 'key_one', BANNING)).kind).to.equal('banned')
+        expect(await control.unban('key_one')).to.equal('lifted')
+        const verdict = await takeOne(another, 'key_one', BANNING)
+        expect(verdict.kind).to.equal('admitted')
+        expect(verdict.quota.day.remaining).to.equal(10 - 2 - 1)
+      })
+
+      it('forgets earlier bans, so that the next is a first one', async () => {
+        await ban()
+        await control.unban('key_one')
+        clock.advanceSeconds(60)
+        await ban()
+        expect(await control.usage('key_one', BANNING)).to.include({ bannedUntilMs: clock.nowMs() + 60_000, banLevel: 1 })
+      })
+
+      it('says so when no ban holds: never seen, not banned, banned no longer', async () => {
+        expect(await control.unban('key_unseen')).to.equal('not-banned')
+        await takeOne(quotas, 'key_one', BANNING)
+        expect(await control.unban('key_one')).to.equal('not-banned')
+        await ban('key_two')
+        clock.advanceMs(60_000)
+        expect(await control.unban('key_two')).to.equal('not-banned')
+      })
+
+      it('leaves the bans of other keys', async () => {
+        await ban('key_one')
+        await ban('key_two')
+        await control.unban('key_one')
+        expect((await takeOne(quotas, 'key_two', BANNING)).kind).to.equal('banned')
+      })
+    })
+
+    describe('announce', () => {
+      it('makes every older record of the key outdated on every replica at once, and charges nothing for saying so', async () => {
+        const replicas = [quotas, (await opened.reopen()).quotas]
+        for (const replica of replicas) await takeOne(replica, 'key_one', BANNING, { generation: 1 })
+        await control.announce('key_one', 2)
+        for (const replica of replicas)
+          expect(await replica.take('key_one', BANNING, { generation: 1 })).to.deep.equal({ kind: 'outdated' })
+        expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 2, day: 2 })
+      })
+
+      it('of a key that was never seen holds too, and for the announced and later records nothing is in the way', async () => {
+        await control.announce('key_one', 5)
+        expect(await quotas.take('key_one', BANNING, { generation: 4 })).to.deep.equal({ kind: 'outdated' })
+        for (const generation of [5, 6]) expect((await quotas.take('key_one', BANNING, { generation })).kind).to.equal('admitted')
+      })
+
+      it('is not taken back by an older one that comes late', async () => {
+        await control.announce('key_one', 3)
+        await control.announce('key_one', 2)
+        expect(await quotas.take('key_one', BANNING, { generation: 2 })).to.deep.equal({ kind: 'outdated' })
+      })
+
+      it('touches no other key', async () => {
+        await control.announce('key_one', 2)
+        expect((await quotas.take('key_two', BANNING, { generation: 1 })).kind).to.equal('admitted')
+      })
+
+      it('does not stand against a record that was just read', async () => {
+        await control.announce('key_one', 3)
+        expect((await quotas.take('key_one', BANNING, { generation: 2, fresh: true })).kind).to.equal('admitted')
+      })
+    })
+
+    it('a record that decided makes older ones outdated without an announcement', async () => {
+      await quotas.take('key_one', BANNING, { generation: 2 })
+      expect(await quotas.take('key_one', BANNING, { generation: 1 })).to.deep.equal({ kind: 'outdated' })
+    })
+
+    if (outage) {
+      describe('while the store is away', () => {
+        afterEach(() => outage.end())
+
+        it('throws StoreUnavailable: nothing seems announced, unbanned or unused', async () => {
+          await ban()
+          await outage.begin()
+          const asked = [() => control.usage('key_one', BANNING), () => control.unban('key_one'), () => control.announce('key_one', 2)]
+          for (const ask of asked) expect(await rejection(ask())).to.be.instanceOf(StoreUnavailable)
+        })
+      })
+    }
+  })
+}

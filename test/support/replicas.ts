@@ -1,0 +1,99 @@
+import { minutePhaseSeconds } from '../../src/core/window.js'
+import type { MongoDatabase } from './engines/mongo-engine.js'
+import type { ServiceProcess, Settings } from './process.js'
+import { runPetstoreJson, startService } from './process.js'
+import { until } from './until.js'
+
+/** So many processes are started at a time: one start takes a core for a second. */
+const STARTED_AT_ONCE = 2
+
+/** A minute that begins now and one that has just begun are alike for a test; a key whose minute lasts so long is found soon. */
+const MOST_SECONDS_LEFT = 50
+
+/** What all replicas and every command are started with. */
+export function sharedSettings(mongo: Pick<MongoDatabase, 'url'>, redisUrl: string): Settings {
+  return { MONGODB_URL: mongo.url, REDIS_URL: redisUrl, CURSOR_SECRET: 'one of 32 bytes or more, as it must be' }
+}
+
+/** So many processes of the service on the same data, each of which knows how many they are. */
+export async function startReplicas(count: number, settings: Settings): Promise<ServiceProcess[]> {
+  const started: ServiceProcess[] = []
+  while (started.length < count) {
+    const batch = Math.min(STARTED_AT_ONCE, count - started.length)
+    started.push(...(await Promise.all(Array.from({ length: batch }, () => startService({ EXPECTED_REPLICAS: `${count}`, ...settings })))))
+  }
+  return started
+}
+
+/** By database and limits, from one test to the next: the more there are, the sooner one has a minute that lasts. */
+const unused = new Map<string, IssuedKey[]>()
+
+export interface OwnLimits {
+  readonly minute: number
+  readonly day: number
+}
+
+export interface IssuedKey {
+  readonly key: string
+  readonly keyId: string
+}
+
+/**
+ * A key of the free plan, or with these limits, that was never used, by the command line; its minute ends in `secondsLeft` or later. No
+ * day ends within that time either: a test that begins too late for that waits.
+ */
+export async function freeKeyWithTime(settings: Settings, secondsLeft: number, limits?: OwnLimits): Promise<IssuedKey> {
+  if (secondsLeft > MOST_SECONDS_LEFT) throw new Error(`No key is looked for whose minute lasts ${secondsLeft} s`)
+  const own = limits ? ['--minute', `${limits.minute}`, '--day', `${limits.day}`] : []
+  const pool = [settings['MONGODB_URL'], ...own].join(' ')
+  const kept = unused.get(pool) ?? []
+  unused.set(pool, kept)
+  await until('midnight UTC has passed', () => 86_400 - ((Date.now() / 1000) % 86_400) > 60, 61_000)
+  for (;;) {
+    const index = kept.findIndex(({ keyId }) => secondsLeftInMinute(keyId) >= secondsLeft)
+    const [found] = index >= 0 ? kept.splice(index, 1) : []
+    if (found) return found
+    kept.push(await runPetstoreJson<IssuedKey>(['keys', 'issue', '--plan', 'free', '--owner', 'tests', ...own], settings))
+  }
+}
+
+export function secondsLeftInMinute(keyId: string): number {
+  return 60 - ((Date.now() / 1000 + minutePhaseSeconds(keyId)) % 60)
+}
+
+/** Which minute of the key it is. */
+export function minuteOf(keyId: string): number {
+  return Math.floor((Math.floor(Date.now() / 1000) + minutePhaseSeconds(keyId)) / 60)
+}
+
+/** What `petstore keys usage --json` prints. */
+export interface PrintedUsage {
+  readonly minute: { readonly limit: number; readonly used: number; readonly remaining: number }
+  readonly day: { readonly limit: number; readonly used: number; readonly remaining: number }
+  readonly strikes: number
+  readonly bannedUntil?: string
+  readonly banLevel: number
+}
+
+export async function usageOf(keyId: string, settings: Settings): Promise<PrintedUsage> {
+  return runPetstoreJson(['keys', 'usage', keyId], settings)
+}
+
+export interface RedisChanges {
+  /** How often Redis went away, and came back, as a replica has seen it since it started. */
+  readonly down: number
+  readonly up: number
+}
+
+/** By the metrics of a replica. */
+export async function redisChanges({ adminUrl }: ServiceProcess): Promise<RedisChanges> {
+  const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+  const count = (to: string) => Number(new RegExp(`^petstore_redis_changes_total\\{to="${to}"\\} (\\d+)$`, 'm').exec(metrics)?.[1] ?? 0)
+  return { down: count('down'), up: count('up') }
+}
+
+/** By the log of a replica. */
+export function loggedRedisChanges({ logLines }: ServiceProcess): RedisChanges {
+  const count = (message: string) => logLines.filter((line) => line.includes(`"msg":"${message}`)).length
+  return { down: count('Redis is away: '), up: count('Redis answers: ') }
+}
