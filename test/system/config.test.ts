@@ -332,7 +332,7 @@ describe('the settings', () => {
         CURSOR_SECRET_FILE: aFile(short),
         CURSOR_SECRETS: short,
         MONGODB_URL: `mongodb:/root:${short}@db/pets`,
-        REDIS_URL: `redis://:${short}@cache`,
+        REDIS_URL: `redis:/:${short}@cache`,
         REDIS_URI: `redis://:${short}@cache`,
         MONGODB_PASSWORD: short,
         PORT: 'x',
@@ -355,7 +355,7 @@ describe('the settings', () => {
       for (const redisUrl of [REDIS_URL, 'rediss://cache', 'redis+cluster://one,two:7001', 'rediss+sentinel://one,two/main']) {
         expect(readConfig({ ...BOTH, REDIS_URL: redisUrl }).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl })
       }
-      const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`), CURSOR_SECRET: SECRET }
+      const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`, 'redis'), CURSOR_SECRET: SECRET }
       expect(readConfig(files).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl: REDIS_URL })
     })
 

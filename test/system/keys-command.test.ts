@@ -159,14 +159,17 @@ describe('petstore keys', function () {
       expect(await json('show', keyId)).to.deep.equal(issued)
 
       const onPro = { ...issued, plan: 'pro', limits: { minute: 300, day: 10_000 }, ownLimits: false }
-      expect(await json('plan', keyId, 'pro')).to.deep.equal(onPro)
+      expect(await json('plan', keyId, 'pro')).to.deep.equal({ ...onPro, takesEffect: 'at once' })
       expect(await json('show', keyId)).to.deep.equal(onPro)
 
       const onEnterprise = { ...onPro, plan: 'enterprise', limits: { minute: 8, day: 80 }, ownLimits: true }
-      expect(await json('plan', keyId, 'enterprise', '--minute', '8', '--day', '80')).to.deep.equal(onEnterprise)
+      expect(await json('plan', keyId, 'enterprise', '--minute', '8', '--day', '80')).to.deep.equal({
+        ...onEnterprise,
+        takesEffect: 'at once',
+      })
 
       const { revokedAt, ...revoked } = await json<Printed & { revokedAt: string }>('revoke', keyId)
-      expect(revoked).to.deep.equal({ ...onEnterprise, state: 'revoked' })
+      expect(revoked).to.deep.equal({ ...onEnterprise, state: 'revoked', takesEffect: 'at once' })
       expect(new Date(revokedAt).toISOString()).to.equal(revokedAt)
       expect(await json('revoke', keyId)).to.deep.equal({ ...revoked, revokedAt })
 
