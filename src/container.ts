@@ -185,7 +185,10 @@ function bindMongoStores(container: Container, { idBlockSize }: Config, url: str
   container.bind<MongoConnection>(TOKENS.bulkMongo).toResolvedValue(() => new MongoConnection(url, { answerTimeoutMs: BULK_TIMEOUT_MS }))
   container
     .bind<Seed>(TOKENS.seed)
-    .toResolvedValue(({ db }: MongoConnection) => makeSeed({ seedStore: new MongoSeedStore(db) }), [TOKENS.bulkMongo])
+    .toResolvedValue(
+      ({ db }: MongoConnection, pets: PetStore) => makeSeed({ seedStore: new MongoSeedStore(db), pets }),
+      [TOKENS.bulkMongo, TOKENS.pets],
+    )
   container.bind<PetStore>(TOKENS.pets).toResolvedValue(({ db }: MongoConnection) => new MongoPetStore(db), [mongo])
   container.bind<PetIds>(TOKENS.petIds).toResolvedValue(({ db }: MongoConnection) => new MongoPetIds(db, idBlockSize), [mongo])
   container.bind<OrderStore>(TOKENS.orders).toResolvedValue(({ db }: MongoConnection) => new MongoOrderStore(db), [mongo])

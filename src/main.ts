@@ -44,8 +44,9 @@ async function serve(): Promise<void> {
   const apiUrl = await listenOrExplain(api, config.host, config.port, '')
   stopOnSignals(container, config, [api, admin])
   const demoKeys = await issueDemoKeys(container, config)
+  if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and preparing the storage')
   await prepareStorage(container)
-  container.get<Health>(TOKENS.health).startAccepting()
+  if (!container.get<Health>(TOKENS.health).startAccepting()) return
   process.stdout.write(startUpNotice({ apiUrl, adminUrl, docs: config.docs, plans: config.plans, demoKeys }))
 }
 

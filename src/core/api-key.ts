@@ -39,5 +39,10 @@ export function isUsable(key: ApiKey, nowMs: number): boolean {
   return stateOf(key, nowMs) === 'active'
 }
 
-/** A use is noted only when the last one noted is this long ago: a key in heavy use costs one write an hour. */
-export const NOTED_USE_MS = 60 * 60 * 1000
+/** A key in heavy use costs one write an hour. */
+const NOTED_USE_MS = 60 * 60 * 1000
+
+/** Whether a use of the key now is worth a note: of a usable key, whose last noted use is an hour ago. */
+export function isUseToNote(key: ApiKey, lastUsedAtMs: number | undefined, nowMs: number): boolean {
+  return isUsable(key, nowMs) && (lastUsedAtMs === undefined || nowMs - lastUsedAtMs >= NOTED_USE_MS)
+}

@@ -16,7 +16,7 @@ export class IdempotencyKeyReused extends DomainError {
   readonly code = 'idempotency_key_reused'
 }
 
-/** A store did not answer, or not in time. Whether a write took place is unknown. `cause` holds what the driver said. */
+/** A store could not be reached, did not answer in time, or cannot serve now. Whether a write took place is unknown. `cause` holds what the driver said. */
 export class StoreUnavailable extends DomainError {
   readonly code = 'service_unavailable'
 }
@@ -29,6 +29,11 @@ export class LimitsRequired extends DomainError {
 /** No API key has this key id. */
 export class ApiKeyNotFound extends DomainError {
   readonly code = 'api_key_not_found'
+}
+
+/** Sample orders were asked for where there is no pet. */
+export class NoPetsToOrder extends DomainError {
+  readonly code = 'no_pets_to_order'
 }
 
 /** Something that an operator has to change. The message is for them: it says what, and holds no secret. */

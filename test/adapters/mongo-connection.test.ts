@@ -45,7 +45,7 @@ describe('a connection to MongoDB', () => {
     it(`acknowledges what is on the journals of a majority, and reads that from the primary, whatever its URL says: ${query || 'nothing'}`, () => {
       const { db } = connectionTo(`${NOWHERE}/pets${query}`)
       const { writeConcern, readConcern, readPreference } = db.collection('pets')
-      expect(writeConcern).to.include({ w: 'majority', journal: true, wtimeoutMS: 1_400 })
+      expect(writeConcern).to.include({ w: 'majority', journal: true, wtimeoutMS: 1_000 })
       expect(readConcern).to.include({ level: 'majority' })
       expect(readPreference?.mode).to.equal('primary')
     })

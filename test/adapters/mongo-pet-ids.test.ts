@@ -68,6 +68,13 @@ describe('the pet ids from MongoDB, in blocks', () => {
     expect(await aReplica().next()).to.equal(41n)
   })
 
+  it('one at a time run upwards over all replicas, in the order in which they were asked for', async () => {
+    const replicas = [new MongoPetIds(data.connect(), 1), new MongoPetIds(data.connect(), 1)] as const
+    const ids: bigint[] = []
+    for (const index of [0, 1, 1, 1, 0, 0, 1, 0]) ids.push(await (replicas[index] as PetIds).next())
+    expect(ids).to.deep.equal([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n])
+  })
+
   it('are different for eight replicas that make the counter at the same time, time after time', async () => {
     const dbs = Array.from({ length: 8 }, () => data.connect())
     for (let round = 0; round < 40; round++) {

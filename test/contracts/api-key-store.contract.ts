@@ -41,7 +41,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
         const key = anApiKey('one', overrides)
         expect(await keys.insert(key)).to.equal('inserted')
         expect(await keys.findById(key.keyId)).to.deep.equal(key)
-        expect(await keys.list()).to.deep.equal([key])
+        expect(await keys.list({})).to.deep.equal([key])
         expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal(key)
       })
     }
@@ -130,19 +130,19 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
     })
 
     it('lists all keys, revoked and expired ones too, in the order of their creation and not of their arrival', async () => {
-      expect(await keys.list()).to.deep.equal([])
+      expect(await keys.list({})).to.deep.equal([])
       const states = [{}, { revokedAtMs: 1 }, { expiresAtMs: 1 }]
       const created = Array.from({ length: 250 }, (_, index) =>
         anApiKey(`k${(index * 7) % 250}`, { createdAtMs: 1_000_000 + index, ...states[index % 3] }),
       )
       await Promise.all(shuffled(created).map((key) => keys.insert(key)))
-      expect(await keys.list()).to.deep.equal(created)
+      expect(await keys.list({})).to.deep.equal(created)
     })
 
     it('lists keys that were created at the same time, each of them once', async () => {
       const created = Array.from({ length: 30 }, (_, index) => anApiKey(`k${index}`))
       for (const key of created) await keys.insert(key)
-      expect(await keys.list()).to.have.deep.members(created)
+      expect(await keys.list({})).to.have.deep.members(created)
     })
 
     for (const [what, state, ownLimits, subscription] of [
@@ -183,7 +183,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       await keys.insert(anApiKey('one'))
       expect(await keys.changePlan('key_two', { plan: 'pro' })).to.equal(undefined)
       expect(await keys.revoke('key_two', 1_000)).to.equal(undefined)
-      expect(await keys.list()).to.deep.equal([anApiKey('one')])
+      expect(await keys.list({})).to.deep.equal([anApiKey('one')])
     })
 
     it('counts each of 20 changes that come at the same time on two replicas: generation 21', async () => {
@@ -231,7 +231,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       await keys.insert(key)
       expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal(key)
       expect(await untilNoted('key_one', 1)).to.deep.equal({ ...key, lastUsedAtMs: clock.nowMs() })
-      expect(await (await opened.reopen()).list()).to.deep.equal([{ ...key, lastUsedAtMs: clock.nowMs() }])
+      expect(await (await opened.reopen()).list({})).to.deep.equal([{ ...key, lastUsedAtMs: clock.nowMs() }])
       expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal(key)
     })
 
@@ -250,7 +250,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       for (const key of [...unused, anApiKey('used')]) await keys.insert(key)
       for (const secret of ['revoked', 'expired']) await keys.findBySecretHash(aSecretHash(secret))
       await keys.findById('key_seen')
-      await keys.list()
+      await keys.list({})
 
       await keys.findBySecretHash(aSecretHash('used'))
       await untilNoted('key_used', 1)
@@ -291,7 +291,7 @@ export function describeApiKeyStoreOutages(name: string, open: OpenApiKeyStore, 
         keys.findBySecretHash(aSecretHash('one')),
         keys.findById('key_one'),
         keys.findById('key_two'),
-        keys.list(),
+        keys.list({}),
         keys.insert(anApiKey('two')),
         keys.changePlan('key_one', { plan: 'pro' }),
         keys.revoke('key_one', 1_000),

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { NoPetsToOrder } from '../../src/core/errors.js'
 import { isPetName, PET_STATUSES } from '../../src/core/pet.js'
 import { ORDER_STATUSES } from '../../src/core/order.js'
 import type { NewOrder } from '../../src/core/order.js'
@@ -106,18 +107,24 @@ describe('seeding', () => {
 
     const orders = await store.orders.list({ limit: Infinity })
     for (const { petId, quantity, status, complete } of orders) {
-      expect(petId > 0n && Number.isInteger(quantity) && quantity > 0).to.equal(true)
+      expect(pets.some(({ id }) => id === petId) && Number.isInteger(quantity) && quantity > 0).to.equal(true)
       expect(complete).to.equal(status === 'delivered')
     }
     expect(new Set(orders.map(({ status }) => status))).to.deep.equal(new Set(ORDER_STATUSES))
   })
 
-  it('in pieces makes the same rows as at once', async () => {
+  it('refuses to make orders where there is no pet', async () => {
+    const { seed, store } = aSeeder()
+    expect(await rejection(seed({ pets: 0, orders: 1 }))).to.be.instanceOf(NoPetsToOrder)
+    expect(await store.countOrders()).to.equal(0)
+  })
+
+  it('in pieces makes the same pets as at once', async () => {
     const [pieces, once] = [aSeeder(), aSeeder()]
     for (const pets of [3, 4, 1_200]) await pieces.seed({ pets, orders: pets })
     await once.seed({ pets: 1_200, orders: 1_200 })
     expect(await pieces.store.pets.list({ limit: Infinity })).to.deep.equal(await once.store.pets.list({ limit: Infinity }))
-    expect(await pieces.store.orders.list({ limit: Infinity })).to.deep.equal(await once.store.orders.list({ limit: Infinity }))
+    expect(await pieces.store.countOrders()).to.equal(1_200)
   })
 })
 
@@ -149,7 +156,7 @@ class WatchedSeedStore extends MemorySeedStore {
 
 function aSeeder() {
   const store = new WatchedSeedStore()
-  const makeRows = makeSeed({ seedStore: store })
+  const makeRows = makeSeed({ seedStore: store, pets: store.pets })
   const seed = (target: Parameters<typeof makeRows>[0], onProgress: Parameters<typeof makeRows>[1] = () => {}) =>
     makeRows(target, onProgress)
   return { seed, store }

@@ -44,6 +44,13 @@ describe('the log', () => {
     expect(lines[0]).to.have.property('time').that.is.a('number')
   })
 
+  it('has no API key, also where one was sent as request id', async () => {
+    const { secret } = await api.issueKey()
+    const { headers } = await api.send('/v1/pets', { key: secret, headers: { 'x-request-id': secret } })
+    expect(headers['x-request-id']).to.match(/^[0-9a-f-]{36}$/)
+    expect(JSON.stringify(api.logLines)).not.to.include(secret)
+  })
+
   const cases: [string, string, Sent, Record<string, unknown>][] = [
     ['a pet by its template, not by its id', '/v1/pets/4711', {}, { route: '/v1/pets/{petId}', status: 404, code: 'pet_not_found' }],
     ['the path that nothing is at as none', '/v1/secret-path', {}, { route: 'none', status: 404, code: 'not_found' }],

@@ -2,10 +2,11 @@ import { Argument, Command, Option } from 'commander'
 import type { ChangedApiKey } from '../../core/announce-change.js'
 import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
 import { API_KEY_STATES } from '../../core/api-key.js'
+import { StoreUnavailable } from '../../core/errors.js'
 import type { PlanName, Plans } from '../../core/plan.js'
 import { PLAN_NAMES } from '../../core/plan.js'
 import type { ChangeApiKeyPlan } from '../../core/use-cases/change-api-key-plan.js'
-import type { IssueApiKey } from '../../core/use-cases/issue-api-key.js'
+import type { IssueApiKey, IssuedApiKey, NewApiKey } from '../../core/use-cases/issue-api-key.js'
 import type { ListApiKeys } from '../../core/use-cases/list-api-keys.js'
 import type { RevokeApiKey } from '../../core/use-cases/revoke-api-key.js'
 import type { ShowApiKey } from '../../core/use-cases/show-api-key.js'
@@ -91,7 +92,7 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
         const limits = usageOf(command, () => ownLimits(limited))
         const expiresAtMs = expires === undefined ? undefined : usageOf(command, () => expiryOf(expires, Date.now()), "option '--expires'")
         await atKeyDesk(async (desk) => {
-          const { key, secret } = await desk.issue({ owner, plan, ...limits, ...(expiresAtMs === undefined ? {} : { expiresAtMs }) })
+          const { key, secret } = await issueOrWarn(desk, { owner, plan, ...limits, ...(expiresAtMs === undefined ? {} : { expiresAtMs }) })
           if (json) printJson({ key: secret, ...report(key, desk) })
           else print(`The API key, shown this once and stored nowhere:\n\n  ${secret}\n\n${keyLines(report(key, desk))}`)
         })
@@ -181,6 +182,18 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
 
 function readKeyId(command: Command, text: string): string {
   return usageOf(command, () => keyIdOf(text), "argument 'key-id'")
+}
+
+/** A key whose secret nobody has seen is one to revoke. */
+async function issueOrWarn(desk: KeyDesk, newKey: NewApiKey): Promise<IssuedApiKey> {
+  try {
+    return await desk.issue(newKey)
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error
+    throw new StoreUnavailable(`${error.message}; the key may have been made all the same: look at petstore keys list, and revoke it`, {
+      cause: error.cause,
+    })
+  }
 }
 
 /** What an option says is wrong usage, whether it is read by commander or here. */

@@ -14,7 +14,9 @@ export interface SeedCommandDeps {
 /** `petstore seed` */
 export function makeSeedCommand({ withSeed, print, progressTo }: SeedCommandDeps): Command {
   return new Command('seed')
-    .description('fill the store with sample pets and orders up to these numbers; what is there already counts, so it is safe to repeat')
+    .description(
+      'fill the store with sample pets and orders up to these numbers; what is there already counts, so it is safe to repeat, one run at a time',
+    )
     .addOption(new Option('--pets <n>', 'pets in all').argParser(countOf).default(1_000))
     .addOption(new Option('--orders <n>', 'orders in all').argParser(countOf).default(100))
     .addOption(jsonOption())

@@ -44,7 +44,6 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   const pages = [...healthPages(deps.health), ...(deps.docs ? documentPages(deps) : [])]
   const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
   const showAddressQuota = makeShowAddressQuota(deps)
-
   const app = new Koa<RequestState>()
   app.on('error', (err: unknown) => deps.log.error({ err }, 'outside of the error boundary'))
   app.use(identifyRequest())

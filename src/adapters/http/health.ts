@@ -26,9 +26,10 @@ export class Health {
 
   constructor(private readonly dependencies: readonly Dependency[]) {}
 
-  /** Without effect once the process is draining. */
-  startAccepting(): void {
+  /** False, and without effect, once the process is draining. */
+  startAccepting(): boolean {
     if (this.#phase === 'starting') this.#phase = 'accepting'
+    return this.#phase === 'accepting'
   }
 
   stopAccepting(): void {

@@ -1,6 +1,6 @@
 import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
-import { isUsable, NOTED_USE_MS } from '../../core/api-key.js'
-import type { Subscription } from '../../core/plan.js'
+import { isUseToNote } from '../../core/api-key.js'
+import type { PlanName, Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { Limits } from '../../core/quota.js'
@@ -23,8 +23,7 @@ export class MemoryApiKeyStore implements ApiKeyStore {
     if (!stored) return undefined
     const { lastUsedAtMs, ...key } = stored
     const nowMs = this.clock.nowMs()
-    const isNoted = lastUsedAtMs !== undefined && nowMs - lastUsedAtMs < NOTED_USE_MS
-    if (isUsable(key, nowMs) && !isNoted) this.#keep({ ...key, lastUsedAtMs: nowMs })
+    if (isUseToNote(key, lastUsedAtMs, nowMs)) this.#keep({ ...key, lastUsedAtMs: nowMs })
     return key
   }
 
@@ -32,8 +31,9 @@ export class MemoryApiKeyStore implements ApiKeyStore {
     return this.#byKeyId.get(keyId)
   }
 
-  async list(): Promise<readonly StoredApiKey[]> {
-    return [...this.#byKeyId.values()].toSorted((a, b) => a.createdAtMs - b.createdAtMs || (a.keyId < b.keyId ? -1 : 1))
+  async list({ owner, plan }: { owner?: string; plan?: PlanName }): Promise<readonly StoredApiKey[]> {
+    const isListed = (key: ApiKey) => (owner === undefined || key.owner === owner) && (plan === undefined || key.plan === plan)
+    return [...this.#byKeyId.values()].filter(isListed).toSorted((a, b) => a.createdAtMs - b.createdAtMs || (a.keyId < b.keyId ? -1 : 1))
   }
 
   async changePlan(keyId: string, { plan, limits }: Subscription): Promise<StoredApiKey | undefined> {

@@ -1,6 +1,6 @@
 import type { Collection, Db, Filter, UpdateFilter } from 'mongodb'
 import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
-import { isUsable, NOTED_USE_MS } from '../../core/api-key.js'
+import { isUseToNote } from '../../core/api-key.js'
 import type { PlanName, Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
@@ -47,9 +47,9 @@ export class MongoApiKeyStore implements ApiKeyStore {
     if (!found) return undefined
     const { lastUsedAtMs, ...key } = storedKeyOf(found)
     const nowMs = this.clock.nowMs()
-    const isNoted = lastUsedAtMs !== undefined && nowMs - lastUsedAtMs < NOTED_USE_MS
     // Nobody waits for the note, and no request fails for it: the next look-up makes it anew.
-    if (isUsable(key, nowMs) && !isNoted) this.#change({ _id: found._id }, { $set: { lastUsedAt: new Date(nowMs) } }).catch(() => undefined)
+    if (isUseToNote(key, lastUsedAtMs, nowMs))
+      this.#change({ _id: found._id }, { $set: { lastUsedAt: new Date(nowMs) } }).catch(() => undefined)
     return key
   }
 
@@ -58,8 +58,9 @@ export class MongoApiKeyStore implements ApiKeyStore {
     return found ? storedKeyOf(found) : undefined
   }
 
-  async list(): Promise<readonly StoredApiKey[]> {
-    const found = await callMongo(() => this.#keys.find({}, SERVER_TIME_LIMIT).sort({ createdAt: 1, _id: 1 }).toArray())
+  async list({ owner, plan }: { owner?: string; plan?: PlanName }): Promise<readonly StoredApiKey[]> {
+    const filter = { ...(owner === undefined ? {} : { owner }), ...(plan === undefined ? {} : { plan }) }
+    const found = await callMongo(() => this.#keys.find(filter, SERVER_TIME_LIMIT).sort({ createdAt: 1, _id: 1 }).toArray())
     return found.map(storedKeyOf)
   }
 

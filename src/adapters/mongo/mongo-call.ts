@@ -15,7 +15,7 @@ export const CALL_TIMEOUT_MS = 1_500
 /** Passed with every operation: the server itself gives up when nobody can be waiting any more. */
 export const SERVER_TIME_LIMIT = { maxTimeMS: CALL_TIMEOUT_MS }
 
-/** Runs one operation. Throws `StoreUnavailable` when MongoDB cannot be reached or does not answer in time: whether a write took place is then unknown. */
+/** Runs one operation. Throws `StoreUnavailable` when MongoDB cannot be reached, cannot serve it now, or does not answer in time: whether a write took place is then unknown. */
 export async function callMongo<Value>(operation: () => Promise<Value>, timeoutMs = CALL_TIMEOUT_MS): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
@@ -25,7 +25,7 @@ export async function callMongo<Value>(operation: () => Promise<Value>, timeoutM
     return await Promise.race([operation(), timeout])
   } catch (error) {
     if (!isOutage(error)) throw error
-    throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
+    throw new StoreUnavailable('MongoDB could not serve this', { cause: error })
   } finally {
     clearTimeout(timer)
   }
@@ -52,12 +52,17 @@ const OUTAGE_CODES = new Map([
   [189, 'PrimarySteppedDown'],
   [262, 'ExceededTimeLimit'],
   [9001, 'SocketException'],
+  [10058, 'LegacyNotPrimary'],
   [10107, 'NotWritablePrimary'],
   [11600, 'InterruptedAtShutdown'],
+  [11601, 'Interrupted'],
   [11602, 'InterruptedDueToReplStateChange'],
   [13435, 'NotPrimaryNoSecondaryOk'],
   [13436, 'NotPrimaryOrSecondary'],
 ])
+
+/** What the server itself calls worth another try. */
+const OUTAGE_LABELS = ['RetryableWriteError', 'RetryableError', 'SystemOverloadedError']
 
 const LOOK_UPS = new Set<string | undefined>(['querySrv', 'queryTxt', 'getaddrinfo'])
 
@@ -76,5 +81,7 @@ export function isOutage(error: unknown): boolean {
   if (error instanceof Error && LOOK_UPS.has((error as NodeJS.ErrnoException).syscall)) return true
   // The driver does not export the error of a pool without a free connection.
   if (error instanceof MongoError && error.name === 'MongoWaitQueueTimeoutError') return true
-  return error instanceof MongoServerError && OUTAGE_CODES.has(Number(error.code))
+  return (
+    error instanceof MongoServerError && (OUTAGE_CODES.has(Number(error.code)) || OUTAGE_LABELS.some((label) => error.hasErrorLabel(label)))
+  )
 }

@@ -9,6 +9,9 @@ const DEFAULT_DATABASE = 'petstore'
 /** The longest that the driver waits for a server, a free connection or an answer, each within the 1.5 s of a call. */
 const NETWORK_TIMEOUT_MS = 1_400
 
+/** Less than the socket's time by this, so that the answer that a majority is missing arrives. */
+const ANSWER_TRAVELS_MS = 400
+
 export interface MongoConnectionOptions {
   /** The longest that an answer may take before its connection counts as broken; 0 for as long as the server is alive. */
   readonly answerTimeoutMs?: number
@@ -63,7 +66,7 @@ function optionsWith(answerTimeoutMs: number): MongoClientOptions {
     // Acknowledged means on the journals of a majority: no failover takes it back. One by one, because only so they go before the URL's.
     w: 'majority',
     journal: true,
-    wtimeoutMS: NETWORK_TIMEOUT_MS,
+    wtimeoutMS: Math.max(0, answerTimeoutMs - ANSWER_TRAVELS_MS),
     readConcernLevel: 'majority',
     readPreference: 'primary',
     retryWrites: true,

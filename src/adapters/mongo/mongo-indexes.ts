@@ -1,6 +1,6 @@
 import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
 import { MongoServerError } from 'mongodb'
-import { OperatorError, StoreUnavailable } from '../../core/errors.js'
+import { OperatorError, SettingError, StoreUnavailable } from '../../core/errors.js'
 import { isOutage } from './mongo-call.js'
 import { MongoConnection } from './mongo-connection.js'
 
@@ -36,15 +36,22 @@ export async function ensureIndexes(url: string): Promise<void> {
 
 async function ensureIndex({ db }: MongoConnection, { collection, keys, options = {} }: Index): Promise<void> {
   try {
-    await db.collection(collection).createIndex(keys, options)
+    // A member that is down must not keep the others from having it.
+    await db.collection(collection).createIndex(keys, { ...options, commitQuorum: 'majority' })
   } catch (error) {
-    if (isOutage(error)) throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
+    if (isOutage(error) || isAborted(error)) throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
     const reason = error instanceof Error ? error.message : String(error)
-    if (error instanceof MongoServerError && REFUSALS_OF_THE_USER.has(Number(error.code))) {
+    if (!(error instanceof MongoServerError)) throw new SettingError(`MONGODB_URL cannot be used: ${reason}`, { cause: error })
+    if (REFUSALS_OF_THE_USER.has(Number(error.code))) {
       throw new OperatorError(`MongoDB refused the user of MONGODB_URL: ${reason}`, { cause: error })
     }
     throw new OperatorError(`MongoDB refused the index ${JSON.stringify(keys)} on ${db.databaseName}.${collection}: ${reason}`, {
       cause: error,
     })
   }
+}
+
+/** IndexBuildAborted: by a failover, or somebody who dropped it meanwhile. */
+function isAborted(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === 276
 }

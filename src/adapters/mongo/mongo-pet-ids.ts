@@ -43,8 +43,12 @@ export class MongoPetIds implements PetIds {
     return id
   }
 
-  /** For those who come later: should it fail, the one who finds no block asks again, and is told why. */
+  /**
+   * For those who come later: should it fail, the one who finds no block asks again, and is told why. Never of single ids: one
+   * that is kept would be given out after later ones.
+   */
   #prefetch(): void {
+    if (this.blockSize === 1) return
     const left = this.#blocks.reduce((sum, { next, last }) => sum + last - next + 1n, 0n)
     if (left * 2n < BigInt(this.blockSize)) this.#fetchBlock().catch(() => undefined)
   }

@@ -1,5 +1,5 @@
 import type { ApiKey, StoredApiKey } from '../api-key.js'
-import type { Subscription } from '../plan.js'
+import type { PlanName, Subscription } from '../plan.js'
 
 /** Every method throws `StoreUnavailable` when the store does not answer in time; whether it changed anything is then unknown. */
 export interface ApiKeyStore {
@@ -15,8 +15,8 @@ export interface ApiKeyStore {
   /** Absence is `undefined`. Notes nothing. */
   findById(keyId: string): Promise<StoredApiKey | undefined>
 
-  /** All keys, in the order of their creation. */
-  list(): Promise<readonly StoredApiKey[]>
+  /** All keys, or those of an owner, on a plan or both, in the order of their creation. */
+  list(filter: { readonly owner?: string; readonly plan?: PlanName }): Promise<readonly StoredApiKey[]>
 
   /**
    * Puts a key on a plan, with the limits given and no others. Resolves to the key as it is then, one generation later.

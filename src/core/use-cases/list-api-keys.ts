@@ -14,14 +14,9 @@ export interface ApiKeyFilter {
 export type ListApiKeys = (filter: ApiKeyFilter) => Promise<readonly StoredApiKey[]>
 
 export function makeListApiKeys({ apiKeyStore, clock }: { apiKeyStore: ApiKeyStore; clock: Clock }): ListApiKeys {
-  return async ({ owner, plan, state }) => {
-    const keys = await apiKeyStore.list()
+  return async ({ state, ...stored }) => {
+    const keys = await apiKeyStore.list(stored)
     const nowMs = clock.nowMs()
-    return keys.filter(
-      (key) =>
-        (owner === undefined || key.owner === owner) &&
-        (plan === undefined || key.plan === plan) &&
-        (state === undefined || stateOf(key, nowMs) === state),
-    )
+    return keys.filter((key) => state === undefined || stateOf(key, nowMs) === state)
   }
 }

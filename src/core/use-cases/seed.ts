@@ -2,6 +2,8 @@ import type { NewOrder } from '../order.js'
 import { ORDER_STATUSES } from '../order.js'
 import type { NewPet } from '../pet.js'
 import { PET_STATUSES } from '../pet.js'
+import { NoPetsToOrder } from '../errors.js'
+import type { PetStore } from '../ports/pet-store.js'
 import type { SeedStore } from '../ports/seed-store.js'
 
 /** How many the store shall have in all. */
@@ -18,12 +20,18 @@ export interface SeedResult {
 /** Called at the start and after each batch; both count rows to add in this run. */
 export type OnSeedProgress = (done: number, total: number) => void
 
-/** Adds what is missing to the target, so that a second run adds nothing and a run after a failure adds the rest. */
+/**
+ * Adds what is missing to the target, so that a second run adds nothing and a run after a failure adds the rest; of two at once each
+ * adds for itself. Throws `NoPetsToOrder`.
+ */
 export type Seed = (target: SeedTarget, onProgress: OnSeedProgress) => Promise<SeedResult>
 
 const BATCH = 1_000
 
-export function makeSeed({ seedStore }: { seedStore: SeedStore }): Seed {
+/** Orders are for some of the first so many pets. */
+const ORDERED_PETS = 1_000
+
+export function makeSeed({ seedStore, pets: petStore }: { seedStore: SeedStore; pets: PetStore }): Seed {
   return async (target, onProgress) => {
     const pets = { there: await seedStore.countPets(), target: target.pets }
     const orders = { there: await seedStore.countOrders(), target: target.orders }
@@ -36,8 +44,10 @@ export function makeSeed({ seedStore }: { seedStore: SeedStore }): Seed {
       await seedStore.addPets(batch.map(samplePet))
       advance(batch.length)
     }
+    const petIds = missing(orders) > 0 ? (await petStore.list({ limit: ORDERED_PETS })).map(({ id }) => id) : []
+    if (missing(orders) > 0 && petIds.length === 0) throw new NoPetsToOrder('Orders are for pets, and there are none')
     for (const batch of batches(orders)) {
-      await seedStore.addOrders(batch.map(sampleOrder))
+      await seedStore.addOrders(batch.map((place) => sampleOrder(place, petIds)))
       advance(batch.length)
     }
     return { petsAdded: missing(pets), ordersAdded: missing(orders) }
@@ -70,9 +80,9 @@ function samplePet(place: number): NewPet {
   }
 }
 
-function sampleOrder(place: number): NewOrder {
+function sampleOrder(place: number, petIds: readonly bigint[]): NewOrder {
   const status = pick(ORDER_STATUSES, place)
-  return { petId: BigInt(place + 1), quantity: (place % 3) + 1, status, complete: status === 'delivered' }
+  return { petId: pick(petIds, place), quantity: (place % 3) + 1, status, complete: status === 'delivered' }
 }
 
 function pick<Item>(items: readonly Item[], place: number): Item {
