@@ -177,7 +177,7 @@ describe('petstore keys', function () {
       expect(shown)
         .to.match(new RegExp(`^key id +${keyId}$`, 'm'))
         .and.match(/^state +revoked$/m)
-      expect(resultOf(await run('revoke', keyId))).to.equal(shown)
+      expect(resultOf(await run('revoke', keyId))).to.equal(`${shown}\nIt takes effect on the next request.\n`)
       expect(resultOf(await run('plan', keyId, 'pro'))).to.match(/^plan +pro, 300 a minute, 10000 a day$/m)
     })
 

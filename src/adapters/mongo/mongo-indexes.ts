@@ -39,7 +39,8 @@ async function ensureIndex({ db }: MongoConnection, { collection, keys, options 
     // A member that is down must not keep the others from having it.
     await db.collection(collection).createIndex(keys, { ...options, commitQuorum: 'majority' })
   } catch (error) {
-    if (isOutage(error) || isAborted(error)) throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
+    if ((isOutage(error) && !saysWhy(error)) || isAborted(error))
+      throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
     const reason = error instanceof Error ? error.message : String(error)
     if (!(error instanceof MongoServerError)) throw new SettingError(`MONGODB_URL cannot be used: ${reason}`, { cause: error })
     if (REFUSALS_OF_THE_USER.has(Number(error.code))) {
@@ -49,6 +50,11 @@ async function ensureIndex({ db }: MongoConnection, { collection, keys, options 
       cause: error,
     })
   }
+}
+
+/** InternalError, UnknownError: to a request no more than that the server failed, here what speaks against the index. */
+function saysWhy(error: unknown): boolean {
+  return error instanceof MongoServerError && [1, 8].includes(Number(error.code))
 }
 
 /** IndexBuildAborted: by a failover, or somebody who dropped it meanwhile. */
