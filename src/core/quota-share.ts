@@ -19,6 +19,16 @@ export function shareOfKnown(known: QuotaState, { limits }: QuotaRules, replicas
   return { ...known, used: { minute: used('minute'), day: used('day') } }
 }
 
+/** What was decided here in an earlier outage or in this one, with what all replicas have decided since: a share is given out once. */
+export function stricter(own: QuotaState, shared: QuotaState): QuotaState {
+  const newer = own.window.minute < shared.window.minute ? shared : own
+  const used = (name: WindowName) =>
+    own.window[name] === shared.window[name] ? Math.max(own.used[name], shared.used[name]) : newer.used[name]
+  const { bannedUntilMs, banLevel } = own.bannedUntilMs < shared.bannedUntilMs ? shared : own
+  const generation = Math.max(own.generation, shared.generation)
+  return { ...newer, used: { minute: used('minute'), day: used('day') }, bannedUntilMs, banLevel, generation }
+}
+
 function usedButShare(limit: number, left: number, replicas: number): number {
   return limit - Math.ceil(left / replicas)
 }

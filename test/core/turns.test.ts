@@ -54,4 +54,78 @@ describe('turns', () => {
     turns.pass('one')
     expect(turns.size).to.equal(0)
   })
+
+  it('read again what was read while a task ended, so that a count of tasks is never older than what they changed', async () => {
+    const turns = new Turns()
+    const task = aTask()
+    const taken = turns.take('one', task.run)
+    const reads: number[] = []
+    let counted = 0
+    const read = turns.readSettled('one', async () => {
+      const value = counted
+      reads.push(value)
+      await new Promise((resolve) => setImmediate(resolve))
+      return value
+    })
+    counted = 1
+    task.end()
+    await taken
+    expect(await read).to.equal(1)
+    expect(reads).to.deep.equal([0, 1])
+    expect(turns.underWay('one')).to.equal(0)
+  })
+
+  it('read once where no task of that name ended meanwhile, whatever others did', async () => {
+    const turns = new Turns()
+    const [mine, other] = [aTask(), aTask()]
+    const taken = [turns.take('one', mine.run), turns.take('other', other.run)]
+    let reads = 0
+    const read = turns.readSettled('one', async () => {
+      reads += 1
+      other.end()
+      await taken[1]
+      return turns.underWay('one')
+    })
+    expect([await read, reads]).to.deep.equal([1, 1])
+    mine.end()
+    await taken[0]
+  })
+
+  it('read again after a task that failed, too', async () => {
+    const turns = new Turns()
+    const task = aTask()
+    const taken = rejection(turns.take('one', task.run))
+    let reads = 0
+    const read = turns.readSettled('one', async () => {
+      reads += 1
+      if (reads === 1) task.fail(new TypeError('broken'))
+      await taken
+      return reads
+    })
+    expect(await read).to.equal(2)
+  })
+
+  it('keep nothing of a name that was only read, and hand on what a read fails with', async () => {
+    const turns = new Turns()
+    let answer: (value: number) => void = () => {}
+    const read = turns.readSettled('one', () => new Promise<number>((resolve) => (answer = resolve)))
+    expect(turns.size).to.equal(1)
+    answer(7)
+    expect(await read).to.equal(7)
+    expect(turns.size).to.equal(0)
+    const failure = new StoreUnavailable('away')
+    expect(await rejection(turns.readSettled('one', () => Promise.reject(failure)))).to.equal(failure)
+    expect(turns.size).to.equal(0)
+  })
+
+  it('keep a name while it is read, so that no task that comes and goes meanwhile is overlooked', async () => {
+    const turns = new Turns()
+    let reads = 0
+    const read = turns.readSettled('one', async () => {
+      reads += 1
+      if (reads < 4) await turns.take('one', async () => undefined)
+      return reads
+    })
+    expect(await read).to.equal(4)
+  })
 })

@@ -2,15 +2,14 @@ import { expect } from 'chai'
 import { parse } from 'yaml'
 import { ERROR_CATALOGUE } from '../../src/adapters/http/error-catalogue.js'
 import { TOKENS } from '../../src/container.js'
-import { StoreUnavailable } from '../../src/core/errors.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { expectError } from '../support/answers.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import type { Swept } from '../support/sweep.js'
-import { patientPlans, sweep } from '../support/sweep.js'
+import { patientPlans, sweep, sweepFailures, sweepRemoved } from '../support/sweep.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { withApi } from '../support/with-api.js'
 
 interface Response {
   readonly headers: Readonly<Record<string, { readonly $ref: string }>>
@@ -51,15 +50,7 @@ describe('the OpenAPI document', () => {
       rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets),
     })
     document = (await api.send('/openapi.json')).json as Document
-    const ordinary = await sweep(api)
-    const key = await ampleKey(api)
-    const failed: Swept[] = []
-    for (const failure of [new TypeError('a surprise'), new StoreUnavailable('no answer in time')]) {
-      pets.failure = failure
-      for (const path of ['/v1/pets', '/v1/pets/1'])
-        failed.push({ caller: 'a failing store', path, method: 'GET', answer: await api.send(path, { key }) })
-    }
-    swept = [...ordinary, ...failed]
+    swept = [...(await sweep(api)), ...(await sweepFailures(api, pets)), ...(await sweepRemoved(api))]
   })
   after(() => api.stop())
 

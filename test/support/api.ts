@@ -5,6 +5,8 @@ import type { Logger } from 'pino'
 import { listen, makeServer } from '../../src/adapters/http/server.js'
 import type { Config } from '../../src/config.js'
 import { readConfig } from '../../src/config.js'
+import { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
+import type { Storage } from '../../src/container.js'
 import { makeContainer, TOKENS } from '../../src/container.js'
 import type { PlanName } from '../../src/core/plan.js'
 import type { IssueApiKey, IssuedApiKey, NewApiKey } from '../../src/core/use-cases/issue-api-key.js'
@@ -28,7 +30,7 @@ export interface Sent {
   readonly body?: unknown
 }
 
-/** The service on a real socket, with a clock that the test moves. */
+/** The service on a real socket, with a clock that the test moves; a Redis that it is given decides by that clock, too. */
 export interface TestApi {
   /** `http://127.0.0.1:…` */
   readonly url: string
@@ -54,8 +56,12 @@ export async function startApi({ config = {}, rebind }: TestApiOptions = {}): Pr
   const logTo = { write: (line: string) => void logLines.push(JSON.parse(line)) }
   const container = makeContainer({ ...readConfig({}), ...config }, logTo)
   container.rebind(TOKENS.clock).toConstantValue(clock)
+  const { distributed } = config
+  if (distributed) container.rebind(TOKENS.redis).toConstantValue(new RedisConnection(distributed.redisUrl, { clock }))
   rebind?.(container)
 
+  const storage = container.get<Storage>(TOKENS.storage)
+  await storage.prepare()
   const server = makeServer(container.get<RequestListener>(TOKENS.api), container.get<Logger>(TOKENS.log))
   const url = await listen(server, '127.0.0.1', 0)
   return {
@@ -69,6 +75,7 @@ export async function startApi({ config = {}, rebind }: TestApiOptions = {}): Pr
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
+      await storage.close()
     },
   }
 }

@@ -1,6 +1,11 @@
 import { readConfig } from '../../src/config.js'
+import { TOKENS } from '../../src/container.js'
+import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Plans } from '../../src/core/plan.js'
+import { GET_PET_REMOVED_AT_MS } from '../../src/core/use-cases/get-pet.js'
+import type { RevokeApiKey } from '../../src/core/use-cases/revoke-api-key.js'
 import type { Answer, Sent, TestApi } from './api.js'
+import type { UnreliablePetStore } from './unreliable-pet-store.js'
 import { ampleKey } from './with-api.js'
 
 /** One request of a sweep over routes, callers and faults, with what came of it. */
@@ -9,6 +14,8 @@ export interface Swept {
   readonly path: string
   readonly method: string
   readonly answer: Answer
+  /** When it came, by the clock of the service: Unix time in milliseconds. */
+  readonly atMs: number
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -58,28 +65,61 @@ const REQUESTS: readonly (readonly [string, Sent])[] = [
   ['/v1', { method: 'POST' }],
 ]
 
+const REQUESTS_OF_PETS: readonly (readonly [string, Sent])[] = [
+  ['/v1/pets', {}],
+  ['/v1/pets/1', {}],
+  ['/v1/pets', { method: 'POST', body: REX }],
+]
+
 /** So many failed authentications that a sweep does not lock its own address out. */
 export function patientPlans(): Plans {
   return { ...readConfig({}).plans, failedAuthenticationsPerMinute: 10_000 }
 }
 
-/** Every request as every caller, one after the other: no key, a bad one, a good one, one that is used up, and one that is banned. */
+/** Every request as every caller, one after the other: no key, a bad one, a good one, one that is used up, one that is revoked, and one that is banned. */
 export async function sweep(api: TestApi): Promise<Swept[]> {
   const callers: Readonly<Record<string, string | undefined>> = {
     'no key': undefined,
     'a bad key': 'pst_live_rubbish',
     'a good key': await ampleKey(api),
     'a key used up': await usedUpKey(api),
+    'a revoked key': await revokedKey(api),
     'a banned key': await bannedKey(api),
   }
   const swept: Swept[] = []
   for (const [caller, key] of Object.entries(callers)) {
     for (const [path, sent] of REQUESTS) {
-      const answer = await api.send(path, { ...sent, ...(key === undefined ? {} : { key }) })
-      swept.push({ caller, path, method: sent.method ?? 'GET', answer })
+      swept.push(await sweepOne(api, caller, path, { ...sent, ...(key === undefined ? {} : { key }) }))
     }
   }
   return swept
+}
+
+/** Requests that fail because `pets`, which the service works on, fails: by a surprise, and by being away. */
+export async function sweepFailures(api: TestApi, pets: UnreliablePetStore): Promise<Swept[]> {
+  const key = await ampleKey(api)
+  const swept: Swept[] = []
+  for (const failure of [new TypeError('a surprise'), new StoreUnavailable('no answer in time')]) {
+    pets.failure = failure
+    for (const [path, sent] of REQUESTS_OF_PETS) {
+      swept.push(await sweepOne(api, 'a caller of a failing store', path, { ...sent, key }))
+    }
+  }
+  pets.failure = undefined
+  return swept
+}
+
+/** Requests of what was removed. Moves the clock by years. */
+export async function sweepRemoved(api: TestApi): Promise<Swept[]> {
+  const key = await ampleKey(api)
+  api.clock.moveTo(GET_PET_REMOVED_AT_MS)
+  const [got, headed] = [{ key }, { key, method: 'HEAD' }]
+  return [await sweepOne(api, 'a late caller', '/v1/pets/1', got), await sweepOne(api, 'a late caller', '/v1/pets/1', headed)]
+}
+
+async function sweepOne(api: TestApi, caller: string, path: string, sent: Sent): Promise<Swept> {
+  const answer = await api.send(path, sent)
+  return { caller, path, method: sent.method ?? 'GET', answer, atMs: api.clock.nowMs() }
 }
 
 async function usedUpKey(api: TestApi): Promise<string> {
@@ -98,4 +138,13 @@ async function bannedKey(api: TestApi): Promise<string> {
     if (json.code === 'key_temporarily_banned') return secret
   }
   throw new Error('The key was not banned')
+}
+
+/** Served before, so that the replica knows it, and revoked for so long that it has read its record again, whether it was told or not. */
+async function revokedKey(api: TestApi): Promise<string> {
+  const { key, secret } = await api.issueKey('free')
+  await api.send('/v1/pets', { key: secret })
+  await api.container.get<RevokeApiKey>(TOKENS.revokeApiKey)(key.keyId)
+  api.clock.advanceSeconds(10)
+  return secret
 }

@@ -4,7 +4,7 @@ import type { Outdated, QuotaStore } from '../../core/ports/quota-store.js'
 import type { Asking, BanRules, Charge, Quota, QuotaRules, QuotaState, QuotaUsage, Verdict } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { decide, forgettableAtMs, isBanned, isOutdated, refund, unban, usageOf } from '../../core/quota.js'
-import { openShare, shareOfKnown } from '../../core/quota-share.js'
+import { openShare, shareOfKnown, stricter } from '../../core/quota-share.js'
 import { minutePhaseSeconds } from '../../core/window.js'
 import { ExpiringMap } from './expiring-map.js'
 
@@ -80,9 +80,9 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
   #stateOf(keyId: string, rules: QuotaRules, at: Instant): QuotaState {
     const { replicas, known } = this.share
     const stored = this.#states.get(keyId, at.nowMs)
-    if (stored) return openShare(stored, rules, at, replicas)
     const lastKnown = known(keyId)
-    return openShare(lastKnown && shareOfKnown(lastKnown, rules, replicas), rules, at, replicas)
+    const share = lastKnown && shareOfKnown(lastKnown, rules, replicas)
+    return openShare(stored && share ? stricter(stored, share) : (stored ?? share), rules, at, replicas)
   }
 
   #keep(keyId: string, state: QuotaState, ban: Pick<BanRules, 'forgetAfterMs'>, { nowMs }: Instant): void {

@@ -56,7 +56,10 @@ export class RedisLink {
   /** Resolves when Redis answers, or after `timeoutMs`, and goes on trying. */
   async connect(timeoutMs: number): Promise<void> {
     this.#connecting ??= this.#probeUntilUp()
-    await Promise.race([this.#connecting, sleep(timeoutMs)])
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise((resolve) => (timer = setTimeout(resolve, timeoutMs)))
+    // A command that has done its work would otherwise wait for the timer before it ends.
+    await Promise.race([this.#connecting, timeout]).finally(() => clearTimeout(timer))
     if (!this.#isUp) this.#tell(false, new Error('Redis did not answer at the start'))
   }
 
@@ -92,7 +95,10 @@ export class RedisLink {
     while (!this.#isClosed) {
       try {
         if (this.client.status === 'wait' || this.client.status === 'end') await withinMs(PROBE_TIMEOUT_MS, this.client.connect())
+        const sentMs = performance.now()
         await withinMs(PROBE_TIMEOUT_MS, this.options.probe(this.client))
+        // What answers later than decisions may wait would open the breaker again with the next one.
+        if (performance.now() - sentMs > ANSWER_TIMEOUT_MS) throw new Error('Redis answers too slowly')
         this.#isUp = true
         this.#tell(true)
         return

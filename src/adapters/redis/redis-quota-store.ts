@@ -35,23 +35,21 @@ export class RedisQuotaStore implements QuotaStore {
   readonly #redis: RedisConnection
   readonly #clock: Clock
   readonly #sharedClock: SharedClock
-  readonly #makeLocalQuotas: MakeLocalQuotas
   readonly #known = new LRUCache<string, QuotaState>({ max: KNOWN_KEYS })
   readonly #refusals: RefusalMemory
   readonly #unsettled = new Unsettled()
-  #local: QuotaStore
+  /** One for all outages: what it has given out of a window it does not give out again in the next one. */
+  readonly #local: QuotaStore
 
   constructor({ redis, clock, makeLocalQuotas, refusals = new RefusalMemory() }: RedisQuotaStoreDeps) {
     this.#redis = redis
     this.#refusals = refusals
     this.#clock = clock
     this.#sharedClock = new SharedClock(clock)
-    this.#makeLocalQuotas = makeLocalQuotas
-    this.#local = this.#newLocal()
+    this.#local = makeLocalQuotas(this.#sharedClock, (keyId) => this.#known.get(keyId))
     redis.link.onChange((isUp) => {
       this.#refusals.clear()
       if (isUp) void this.#settleAll()
-      else this.#local = this.#newLocal()
     })
     redis.keyChanges.onChange((keyId) => this.#refusals.forget(keyId))
   }
@@ -128,10 +126,6 @@ export class RedisQuotaStore implements QuotaStore {
       if (!(error instanceof RedisAway)) throw error
       if (!error.maybeExecuted) this.#unsettled.add(keyId, rules, report)
     }
-  }
-
-  #newLocal(): QuotaStore {
-    return this.#makeLocalQuotas(this.#sharedClock, (keyId) => this.#known.get(keyId))
   }
 
   #at(keyId: string) {

@@ -1,0 +1,203 @@
+// How many quota decisions a second, and what one costs: our one script against the stock limiters of rate-limiter-flexible.
+// Build first, then: node bench/decisions.mjs [rounds] [decisions per round] [redis://… with an empty database]
+// Without a URL it starts a redis-server of its own on the loopback interface. All contenders run in this process, on the same Redis,
+// with the same client settings, in turns within each round; every request is admitted.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { cpus } from 'node:os'
+import { RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
+
+const SRC = new URL('../dist/src/', import.meta.url)
+const CONCURRENCY = 64
+const KEYS = 1_000
+const LIMIT = 1_000_000_000
+const SECONDS = { minute: 60, day: 86_400 }
+const RULES = {
+  limits: { minute: LIMIT, day: LIMIT },
+  mode: 'enforce',
+  ban: { graceMs: 1_000, minStrikes: 60, firstMs: 60_000, longestMs: 86_400_000, forgetAfterMs: 86_400_000 },
+}
+
+const [rounds, decisions] = [Number(process.argv[2] ?? 10), Number(process.argv[3] ?? 10_000)]
+if (![rounds, decisions].every((each) => Number.isInteger(each) && each >= 1 && each <= 1_000_000)) {
+  fail('usage: node bench/decisions.mjs [rounds] [decisions per round] [redis://… with an empty database]')
+}
+if (!existsSync(SRC)) fail(`${SRC.pathname} is not there: run 'npm run build' first`)
+const { makeRedisClient } = await import(new URL('adapters/redis/redis-client.js', SRC))
+const { RedisConnection } = await import(new URL('adapters/redis/redis-connection.js', SRC))
+const { RedisQuotaStore } = await import(new URL('adapters/redis/redis-quota-store.js', SRC))
+const { MemoryQuotaStore } = await import(new URL('adapters/memory/memory-quota-store.js', SRC))
+const { SystemClock } = await import(new URL('adapters/node/system-clock.js', SRC))
+
+const server = process.argv[4] === undefined ? await startRedis() : { url: process.argv[4], stop: () => {} }
+const operator = await connected(server.url)
+if ((await operator.dbsize()) > 0) fail(`The database of ${server.url} holds data: name an empty one`)
+try {
+  await compare()
+} finally {
+  await operator.flushdb()
+  operator.disconnect()
+  server.stop()
+}
+
+async function compare() {
+  const contenders = [await ourStore(), await ourScript(), await stockWindow(), await stockUnion()]
+  for (const contender of contenders) await measure(contender, decisions)
+
+  const measured = new Map(contenders.map(({ name }) => [name, []]))
+  for (let round = 0; round < rounds; round += 1) {
+    // Nobody always comes first.
+    const turn = contenders.map((_, index) => contenders[(index + round) % contenders.length])
+    for (const contender of turn) measured.get(contender.name).push(await measure(contender, decisions))
+  }
+  for (const { close } of contenders) await close()
+
+  const version = /redis_version:(\S+)/.exec(await operator.info('server'))[1]
+  console.log(`node ${process.version}, Redis ${version}, ${cpus().length} × ${cpus()[0]?.model}`)
+  console.log(`${rounds} rounds of ${decisions} decisions each, ${CONCURRENCY} at a time, over ${KEYS} keys; medians of the rounds\n`)
+  console.log(row(['', 'decisions/s', 'p50 ms', 'p99 ms', 'client CPU µs', 'Redis CPU µs', 'bytes a key']))
+  for (const { name, keysOf } of contenders) {
+    const of = (what, digits) => median(measured.get(name).map((each) => each[what])).toFixed(digits)
+    const bytes = await bytesOf(keysOf('key_7'))
+    console.log(row([name, of('perSecond', 0), of('p50Ms', 2), of('p99Ms', 2), of('clientMicros', 1), of('redisMicros', 1), bytes]))
+  }
+  console.log('\nratio of decisions/s, client CPU and Redis CPU, medians of the rounds')
+  for (const { name: ours } of contenders.slice(0, 2)) {
+    for (const { name: stock } of contenders.slice(2)) {
+      const ratio = (what) => median(measured.get(ours).map((each, round) => each[what] / measured.get(stock)[round][what])).toFixed(2)
+      console.log(`${ours} : ${stock} = ${ratio('perSecond')}, ${ratio('clientMicros')}, ${ratio('redisMicros')}`)
+    }
+  }
+}
+
+/** What the service asks. */
+async function ourStore() {
+  const redis = new RedisConnection(server.url)
+  const clock = new SystemClock()
+  const makeLocalQuotas = (sharedClock, known) => new MemoryQuotaStore(sharedClock, { replicas: 1, known })
+  const quotas = new RedisQuotaStore({ redis, clock, makeLocalQuotas })
+  await redis.connect()
+  redis.link.onChange((isUp) => {
+    if (!isUp) fail('Redis did not answer within 90 ms: this machine is too busy to compare anything')
+  })
+  return {
+    name: 'our store, both windows and bans',
+    decide: async (keyId) => (await quotas.take(keyId, RULES, { generation: 1 })).kind === 'admitted',
+    keysOf: (keyId) => [`quota:{${keyId}}`],
+    close: () => redis.close(),
+  }
+}
+
+/** Without what the service does when Redis is away. */
+async function ourScript() {
+  const redis = new RedisConnection(server.url)
+  await redis.connect()
+  return {
+    name: 'our script alone',
+    decide: async (keyId) => (await redis.quotaHash.take(keyId, RULES, { generation: 1 })).became === 'charged',
+    keysOf: (keyId) => [`quota:{${keyId}}`],
+    close: () => redis.close(),
+  }
+}
+
+async function stockWindow() {
+  const storeClient = await connected(server.url)
+  const limiter = limiterOf(storeClient, 'minute', 'single')
+  return stock('RateLimiterRedis, one window', limiter, storeClient, (keyId) => [`single:${keyId}`])
+}
+
+async function stockUnion() {
+  const storeClient = await connected(server.url)
+  const union = new RateLimiterUnion(limiterOf(storeClient, 'minute', 'minute'), limiterOf(storeClient, 'day', 'day'))
+  return stock('RateLimiterUnion, two windows', union, storeClient, (keyId) => [`minute:${keyId}`, `day:${keyId}`])
+}
+
+function limiterOf(storeClient, window, keyPrefix) {
+  return new RateLimiterRedis({ storeClient, keyPrefix, points: LIMIT, duration: SECONDS[window] })
+}
+
+function stock(name, limiter, client, keysOf) {
+  const decide = (keyId) => limiter.consume(keyId).then(() => true)
+  return { name, decide, keysOf, close: async () => client.disconnect() }
+}
+
+async function measure({ name, decide }, count) {
+  const tookMs = []
+  let left = count
+  const redisBefore = await redisCpuMicros()
+  const cpuBefore = process.cpuUsage()
+  const beganMs = performance.now()
+  const client = async () => {
+    while (left > 0) {
+      left -= 1
+      const sentMs = performance.now()
+      if (!(await decide(`key_${left % KEYS}`))) throw new Error(`${name} refused a request`)
+      tookMs.push(performance.now() - sentMs)
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, client))
+  const elapsedMs = performance.now() - beganMs
+  const { user, system } = process.cpuUsage(cpuBefore)
+  const redisMicros = (await redisCpuMicros()) - redisBefore
+
+  const sorted = Float64Array.from(tookMs).sort()
+  return {
+    perSecond: (count * 1_000) / elapsedMs,
+    p50Ms: sorted[Math.floor(count * 0.5)],
+    p99Ms: sorted[Math.floor(count * 0.99)],
+    clientMicros: (user + system) / count,
+    redisMicros: redisMicros / count,
+  }
+}
+
+async function redisCpuMicros() {
+  const info = await operator.info('cpu')
+  const seconds = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1])
+  return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1_000_000
+}
+
+async function bytesOf(keys) {
+  const sizes = await Promise.all(keys.map((key) => operator.memory('USAGE', key)))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+function median(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2
+}
+
+function row([name, ...cells]) {
+  return name.padEnd(34) + cells.map((cell) => `${cell}`.padStart(14)).join('')
+}
+
+async function connected(url) {
+  const client = makeRedisClient(url)
+  await client.connect()
+  return client
+}
+
+async function startRedis() {
+  const port = await freePort()
+  const child = spawn('redis-server', ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'])
+  child.on('error', (error) => fail(`redis-server cannot be started (${error.message}): name a Redis instead`))
+  process.on('exit', () => child.kill('SIGKILL'))
+  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) if (`${chunk}`.includes('Ready to accept')) break
+  child.stdout.resume()
+  return { url: `redis://127.0.0.1:${port}`, stop: () => child.kill('SIGKILL') }
+}
+
+async function freePort() {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address()
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
+
+function fail(message) {
+  console.error(message)
+  process.exit(2)
+}

@@ -1,0 +1,193 @@
+import { expect } from 'chai'
+import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
+import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
+import { announceChange } from '../../src/core/announce-change.js'
+import { ApiKeyNotFound, LimitsRequired, StoreUnavailable } from '../../src/core/errors.js'
+import type { QuotaControl } from '../../src/core/ports/quota-control.js'
+import { makeChangeApiKeyPlan } from '../../src/core/use-cases/change-api-key-plan.js'
+import { makeRevokeApiKey } from '../../src/core/use-cases/revoke-api-key.js'
+import { makeShowApiKey } from '../../src/core/use-cases/show-api-key.js'
+import { makeShowUsage } from '../../src/core/use-cases/show-usage.js'
+import { makeUnbanApiKey } from '../../src/core/use-cases/unban-api-key.js'
+import { anApiKey, somePlans, someQuotaRules } from '../contracts/builders.js'
+import { rejection } from '../contracts/rejection.js'
+import { MovableClock } from '../support/movable-clock.js'
+import { takeOne } from '../support/take-one.js'
+
+const LIMITS = { minute: 5, day: 50 }
+
+describe('announcing a change of a key', () => {
+  it('tells its id and its generation once, and says that it takes effect at once', async () => {
+    const key = anApiKey('one', { generation: 4 })
+    const { quotaControl, announced } = aControl()
+    expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'at once' })
+    expect(announced).to.deep.equal([['key_one', 4]])
+  })
+
+  it('says how late it takes effect when the replicas could not be told: the change is stored all the same', async () => {
+    const key = anApiKey()
+    const { quotaControl } = aControl(new StoreUnavailable('Redis could not be reached'))
+    expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'within 10 s' })
+  })
+
+  it('hides no other failure', async () => {
+    const { quotaControl } = aControl(new TypeError('A fault of ours'))
+    expect(await rejection(announceChange(quotaControl, anApiKey()))).to.be.instanceOf(TypeError)
+  })
+})
+
+describe("changing a key's plan", () => {
+  it('stores plan and limits first, then announces the generation that it has become', async () => {
+    const { changePlan, apiKeyStore, announced } = await anOffice()
+    const { key, takesEffect } = await changePlan('key_one', { plan: 'pro', limits: LIMITS })
+    expect(key).to.deep.include({ keyId: 'key_one', plan: 'pro', limits: LIMITS, generation: 2 })
+    expect(takesEffect).to.equal('at once')
+    expect(await apiKeyStore.findById('key_one')).to.deep.equal(key)
+    expect(announced).to.deep.equal([['key_one', 2]])
+  })
+
+  it('takes limits of its own away unless they are given again', async () => {
+    const { changePlan } = await anOffice({ limits: LIMITS })
+    expect((await changePlan('key_one', { plan: 'business' })).key).not.to.have.property('limits')
+  })
+
+  it('to one without limits needs some, and without them stores and announces nothing', async () => {
+    const { changePlan, apiKeyStore, announced } = await anOffice()
+    expect(await rejection(changePlan('key_one', { plan: 'enterprise' }))).to.be.instanceOf(LimitsRequired)
+    expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'free', generation: 1 })
+    expect(announced).to.deep.equal([])
+    expect((await changePlan('key_one', { plan: 'enterprise', limits: LIMITS })).key).to.deep.include({ limits: LIMITS })
+  })
+
+  it('that nobody has is not found, and nothing is announced', async () => {
+    const { changePlan, announced } = await anOffice()
+    expect(await rejection(changePlan('key_none', { plan: 'pro' }))).to.be.instanceOf(ApiKeyNotFound)
+    expect(announced).to.deep.equal([])
+  })
+
+  it('is stored though the replicas cannot be told', async () => {
+    const { changePlan, apiKeyStore } = await anOffice({}, new StoreUnavailable('Redis could not be reached'))
+    expect(await changePlan('key_one', { plan: 'pro' })).to.include({ takesEffect: 'within 10 s' })
+    expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'pro' })
+  })
+})
+
+describe('revoking a key', () => {
+  it('stores the time, then announces the generation that it has become', async () => {
+    const { revoke, apiKeyStore, announced, clock } = await anOffice()
+    const { key, takesEffect } = await revoke('key_one')
+    expect(key).to.include({ revokedAtMs: clock.nowMs(), generation: 2 })
+    expect(takesEffect).to.equal('at once')
+    expect(await apiKeyStore.findById('key_one')).to.deep.equal(key)
+    expect(announced).to.deep.equal([['key_one', 2]])
+  })
+
+  it('a second time leaves the time of the first, and announces it once more: the first announcement may have been lost', async () => {
+    const { revoke, announced, clock } = await anOffice()
+    const { key } = await revoke('key_one')
+    clock.advanceSeconds(100)
+    expect((await revoke('key_one')).key).to.deep.equal(key)
+    expect(announced).to.deep.equal([
+      ['key_one', 2],
+      ['key_one', 2],
+    ])
+  })
+
+  it('that nobody has is not found', async () => {
+    const { revoke, announced } = await anOffice()
+    expect(await rejection(revoke('key_none'))).to.be.instanceOf(ApiKeyNotFound)
+    expect(announced).to.deep.equal([])
+  })
+
+  it('is stored though the replicas cannot be told', async () => {
+    const { revoke, apiKeyStore } = await anOffice({}, new StoreUnavailable('Redis could not be reached'))
+    expect(await revoke('key_one')).to.include({ takesEffect: 'within 10 s' })
+    expect(await apiKeyStore.findById('key_one')).to.have.property('revokedAtMs')
+  })
+})
+
+describe('showing the usage of a key', () => {
+  it('shows the key and what it used, by the rules of its plan', async () => {
+    const { showUsage, quotas } = await anOffice({ plan: 'pro' })
+    await takeOne(quotas, 'key_one', someQuotaRules())
+    const { key, usage } = await showUsage('key_one')
+    expect(key).to.include({ keyId: 'key_one', plan: 'pro' })
+    expect(usage).to.deep.include({ used: { minute: 1, day: 1 } })
+    expect(usage.quota.minute).to.include({ limit: 300, remaining: 299 })
+  })
+
+  it('goes by limits of its own before those of its plan', async () => {
+    const { showUsage } = await anOffice({ limits: LIMITS })
+    expect((await showUsage('key_one')).usage.quota.day.limit).to.equal(50)
+  })
+
+  it('that nobody has is not found', async () => {
+    const { showUsage } = await anOffice()
+    expect(await rejection(showUsage('key_none'))).to.be.instanceOf(ApiKeyNotFound)
+  })
+
+  it('is an outage where it cannot be asked for: nothing seems unused', async () => {
+    const { showUsage } = await anOffice({}, new StoreUnavailable('Redis could not be reached'))
+    expect(await rejection(showUsage('key_one'))).to.be.instanceOf(StoreUnavailable)
+  })
+})
+
+describe('lifting the ban of a key', () => {
+  it('says whether there was one, and shows the key', async () => {
+    const { unban, quotas, clock } = await anOffice()
+    expect(await unban('key_one')).to.deep.include({ outcome: 'not-banned' })
+    const rules = someQuotaRules({ limits: { minute: 1 } })
+    for (const passesMs of [0, 0, 1_001, ...new Array<number>(60).fill(0)]) {
+      clock.advanceMs(passesMs)
+      await takeOne(quotas, 'key_one', rules)
+    }
+    const { key, outcome } = await unban('key_one')
+    expect([key.keyId, outcome]).to.deep.equal(['key_one', 'lifted'])
+    expect(await unban('key_one')).to.deep.include({ outcome: 'not-banned' })
+  })
+
+  it('that nobody has is not found', async () => {
+    const { unban } = await anOffice()
+    expect(await rejection(unban('key_none'))).to.be.instanceOf(ApiKeyNotFound)
+  })
+
+  it('is an outage where it cannot be done: nothing seems lifted', async () => {
+    const { unban } = await anOffice({}, new StoreUnavailable('Redis could not be reached'))
+    expect(await rejection(unban('key_one'))).to.be.instanceOf(StoreUnavailable)
+  })
+})
+
+function aControl(failure?: Error, quotas = new MemoryQuotaStore(new MovableClock())) {
+  const announced: [string, number][] = []
+  const quotaControl: QuotaControl = {
+    async announce(keyId, generation) {
+      if (failure) throw failure
+      announced.push([keyId, generation])
+      await quotas.announce(keyId, generation)
+    },
+    usage: (keyId, rules) => (failure ? Promise.reject(failure) : quotas.usage(keyId, rules)),
+    unban: (keyId) => (failure ? Promise.reject(failure) : quotas.unban(keyId)),
+  }
+  return { quotaControl, announced }
+}
+
+/** With one key in it. */
+async function anOffice(overrides: Parameters<typeof anApiKey>[1] = {}, failure?: Error) {
+  const clock = new MovableClock()
+  const apiKeyStore = new MemoryApiKeyStore(clock)
+  await apiKeyStore.insert(anApiKey('one', overrides))
+  const quotas = new MemoryQuotaStore(clock)
+  const { quotaControl, announced } = aControl(failure, quotas)
+  const ports = { apiKeyStore, quotaControl, clock, plans: somePlans() }
+  const showApiKey = makeShowApiKey(ports)
+  return {
+    clock,
+    apiKeyStore,
+    quotas,
+    announced,
+    changePlan: makeChangeApiKeyPlan(ports),
+    revoke: makeRevokeApiKey(ports),
+    showUsage: makeShowUsage({ ...ports, showApiKey }),
+    unban: makeUnbanApiKey({ ...ports, showApiKey }),
+  }
+}

@@ -1,0 +1,95 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Agent, request } from 'node:http'
+
+/** One request of a load, with what came of it. */
+export interface Hit {
+  readonly url: string
+  /** Absent where the connection broke instead. */
+  readonly status?: number
+  readonly headers: IncomingHttpHeaders
+  /** Both on the clock of `performance.now()`. */
+  readonly beganMs: number
+  readonly endMs: number
+}
+
+export interface HammerOptions {
+  /** The secret that a client sends next. */
+  readonly key: () => string
+  readonly clientsEach: number
+  /** All clients together end after so many requests; without it they go on until `stop`. */
+  readonly atMost?: number
+  /** The shortest time from the begin of a client's request to that of its next; without it one follows the other. */
+  readonly everyMs?: number
+  /** What a client sends next besides. */
+  readonly headers?: () => Readonly<Record<string, string>>
+}
+
+/** Clients of several replicas at once, each with a connection of its own that it keeps. */
+export class Hammer {
+  readonly hits: Hit[] = []
+  /** Resolves when each client has the answer to its last request. */
+  readonly done: Promise<void>
+  #left: number
+  #isStopped = false
+
+  constructor(
+    urls: readonly string[],
+    private readonly options: HammerOptions,
+  ) {
+    this.#left = options.atMost ?? Number.POSITIVE_INFINITY
+    const clients = urls.flatMap((url) => Array.from({ length: options.clientsEach }, () => this.#client(url)))
+    this.done = Promise.all(clients).then(() => undefined)
+  }
+
+  /** How many requests had this answer so far. */
+  count(status: number): number {
+    return this.hits.filter((hit) => hit.status === status).length
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.done
+  }
+
+  async #client(url: string): Promise<void> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    while (this.#left > 0 && !this.#isStopped) {
+      this.#left -= 1
+      const beganMs = performance.now()
+      const headers = { ...this.options.headers?.(), authorization: `Bearer ${this.options.key()}` }
+      const answer = await ask(url, agent, headers).catch(() => ({ headers: {} }))
+      const endMs = performance.now()
+      this.hits.push({ url, ...answer, beganMs, endMs })
+      const pauseMs = (this.options.everyMs ?? 0) - (endMs - beganMs)
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    }
+    agent.destroy()
+  }
+}
+
+async function ask(url: string, agent: Agent, headers: Record<string, string>): Promise<Pick<Hit, 'status' | 'headers'>> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(`${url}/v1/store/orders`, { agent, headers })
+    outgoing.on('error', reject)
+    outgoing.on('response', (incoming) => {
+      const { statusCode: status = 0, headers: received } = incoming
+      incoming.on('error', reject).on('end', () => resolve({ status, headers: received }))
+      incoming.resume()
+    })
+    outgoing.end()
+  })
+}
+
+/** How long the answers took, for people: never asserted. */
+export function latencies(hits: readonly Hit[]): string {
+  const sorted = hits.map(({ beganMs, endMs }) => endMs - beganMs).toSorted((a, b) => a - b)
+  const at = (part: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(1)
+  return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`
+}
+
+/** How many had which answer; 0 stands for connections that broke. */
+export function countByStatus(hits: readonly Hit[]): Record<number, number> {
+  const counts: Record<number, number> = {}
+  for (const { status = 0 } of hits) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}

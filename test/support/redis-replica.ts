@@ -1,0 +1,115 @@
+import { Redis } from 'ioredis'
+import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
+import { SystemClock } from '../../src/adapters/node/system-clock.js'
+import { hashOf } from '../../src/adapters/redis/quota-hash.js'
+import type { RedisClient } from '../../src/adapters/redis/redis-client.js'
+import { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
+import type { RedisLinkOptions } from '../../src/adapters/redis/redis-link.js'
+import { RedisAway, RedisLink } from '../../src/adapters/redis/redis-link.js'
+import { RedisQuotaControl } from '../../src/adapters/redis/redis-quota-control.js'
+import { RedisQuotaStore } from '../../src/adapters/redis/redis-quota-store.js'
+import type { RefusalMemory } from '../../src/adapters/redis/refusal-memory.js'
+import type { Clock } from '../../src/core/ports/clock.js'
+import { until } from './until.js'
+
+/** What one process of many has of the quotas. */
+export interface RedisReplica {
+  readonly connection: RedisConnection
+  readonly quotas: RedisQuotaStore
+  readonly control: RedisQuotaControl
+  /** What the link told its listeners: `true` for up. */
+  readonly changes: readonly boolean[]
+  close(): Promise<void>
+}
+
+export interface RedisReplicaOptions {
+  /** For Redis, too. Without one its own decides. */
+  readonly clock?: Clock
+  /** Of the replica alone. */
+  readonly localClock?: Clock
+  /** Of how many it is one. */
+  readonly replicas?: number
+  readonly refusals?: RefusalMemory
+  /** Waits for an answer as long as it takes: for what has to be exact on a machine that may be busy with other things. */
+  readonly isPatient?: boolean
+}
+
+export async function aRedisReplica(url: string, options: RedisReplicaOptions = {}): Promise<RedisReplica> {
+  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, refusals, isPatient = false } = options
+  const connection = isPatient ? aPatientConnection(url, clock) : new RedisConnection(url, clock ? { clock } : {})
+  const changes: boolean[] = []
+  connection.link.onChange((isUp) => changes.push(isUp))
+  const quotas = new RedisQuotaStore({
+    redis: connection,
+    clock: localClock,
+    makeLocalQuotas: (sharedClock, known) => new MemoryQuotaStore(sharedClock, { replicas, known }),
+    ...(refusals ? { refusals } : {}),
+  })
+  await connection.connect()
+  return { connection, quotas, control: new RedisQuotaControl(connection), changes, close: () => connection.close() }
+}
+
+/** Finds out that Redis is away by closed connections alone. */
+export function aPatientConnection(url: string, clock?: Clock): RedisConnection {
+  const connection = new RedisConnection(url, clock ? { clock } : {})
+  const link = new PatientLink(connection.client, { probe: (client) => client.set('probe', '1') })
+  return Object.assign(connection, { link })
+}
+
+class PatientLink extends RedisLink {
+  constructor(
+    private readonly patientClient: RedisClient,
+    options: RedisLinkOptions,
+  ) {
+    super(patientClient, options)
+  }
+
+  override async call<Reply>(command: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
+    if (!this.isUp) throw new RedisAway('Redis is away', { maybeExecuted: false })
+    try {
+      return await command(this.patientClient)
+    } catch (cause) {
+      throw new RedisAway('Redis did not answer', { maybeExecuted: true, cause })
+    }
+  }
+}
+
+/** A connection that looks on, and waits for its answers however long Redis is away. */
+export class Onlooker {
+  readonly client: Redis
+
+  constructor(url: string) {
+    this.client = new Redis(url, { retryStrategy: () => 50, maxRetriesPerRequest: null })
+    // Each command waits until there is a connection; without a listener every attempt would be printed.
+    this.client.on('error', () => undefined)
+  }
+
+  /** The fields of a key's hash as numbers, without those that are 0. */
+  async hash(keyId: string): Promise<Record<string, number>> {
+    const fields = await this.client.hgetall(hashOf(keyId))
+    return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, Number(value)]))
+  }
+
+  /** What was charged to the minute and the day. */
+  async used(keyId: string): Promise<[minute: number, day: number]> {
+    const { c = 0, e = 0 } = await this.hash(keyId)
+    return [c, e]
+  }
+
+  /** Puts a hash back as it was. */
+  async restore(keyId: string, fields: Record<string, number>): Promise<void> {
+    await this.client.multi().del(hashOf(keyId)).hset(hashOf(keyId), fields).exec()
+  }
+
+  close(): void {
+    this.client.disconnect()
+  }
+}
+
+export function untilUp({ connection }: RedisReplica, withinMs = 8_000): Promise<void> {
+  return until('Redis is used again', () => connection.link.isUp, withinMs)
+}
+
+export function untilAway({ connection }: RedisReplica, withinMs = 8_000): Promise<void> {
+  return until('it is seen that Redis is away', () => !connection.link.isUp, withinMs)
+}

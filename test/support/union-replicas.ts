@@ -1,0 +1,46 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { isRemoved, removeAtTheEnd } from './engines/remnants.js'
+
+/** Beside this file wherever it was compiled to. */
+const UNION_SERVER = fileURLToPath(new URL('union-server.js', import.meta.url))
+
+/** Processes of the control: the stock limiter on one Redis. */
+export interface UnionReplicas {
+  readonly urls: readonly string[]
+  dayUsed(key: string): Promise<number>
+  stop(): Promise<void>
+}
+
+export async function startUnionReplicas(count: number, redisUrl: string): Promise<UnionReplicas> {
+  const servers = await Promise.all(Array.from({ length: count }, () => startOne(redisUrl)))
+  return {
+    urls: servers.map(({ url }) => url),
+    async dayUsed(key) {
+      const answer = await fetch(`${servers[0]?.url}/usage`, { headers: { authorization: `Bearer ${key}` } })
+      return ((await answer.json()) as { dayUsed: number }).dayUsed
+    },
+    async stop() {
+      await Promise.all(servers.map((server) => server.stop()))
+    },
+  }
+}
+
+async function startOne(redisUrl: string) {
+  const child = spawn(process.execPath, [UNION_SERVER, redisUrl], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(child, 'spawn')
+  const pid = child.pid ?? Number.NaN
+  removeAtTheEnd('pids', pid)
+  const exit = once(child, 'exit').then(() => isRemoved('pids', pid))
+  const ended = exit.then(() => Promise.reject(new Error('The server of the control ended at once')))
+  const [url] = (await Promise.race([once(createInterface(child.stdout), 'line'), ended])) as [string]
+  return {
+    url,
+    async stop() {
+      child.kill('SIGKILL')
+      await exit
+    },
+  }
+}

@@ -1,0 +1,145 @@
+import { expect } from 'chai'
+import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
+import { TOKENS } from '../../src/container.js'
+import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
+import { tripleOf } from '../support/answers.js'
+import type { TestApi } from '../support/api.js'
+import { startApi } from '../support/api.js'
+import type { MongoDatabase } from '../support/engines/mongo-engine.js'
+import { aMongoDatabase } from '../support/engines/mongo-engine.js'
+import type { RedisDatabase } from '../support/engines/redis-engine.js'
+import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import type { Hit } from '../support/hammer.js'
+import { countByStatus, Hammer, latencies } from '../support/hammer.js'
+import { sharedSettings, startReplicas } from '../support/replicas.js'
+import type { ServiceProcess } from '../support/process.js'
+import { endProcesses, issueKey } from '../support/process.js'
+import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
+import { ampleKey } from '../support/with-api.js'
+
+const REPLICAS = 2
+const CLIENTS_EACH = 16
+const GUESSES = 4_000
+const FAILURES_PER_MINUTE = 30
+const secrets = new CryptoApiKeySecrets()
+/** Of the right shape and with the right checksum: only a look-up tells that nobody has it. */
+const guess = () => secrets.generate().secret
+
+describe(`${GUESSES} well-formed keys guessed at one address, on ${REPLICAS} replicas,`, function () {
+  this.timeout(60_000)
+  let mongo: MongoDatabase
+  let redis: RedisDatabase
+
+  before(async function () {
+    mongo = await aMongoDatabase(this)
+    redis = await aRedisDatabase(this)
+  })
+  after(async () => {
+    await redis?.release()
+    await mongo?.drop()
+  })
+
+  describe('each a process,', () => {
+    const from = (address: string) => ({ 'x-forwarded-for': address })
+    let replicas: ServiceProcess[]
+    let urls: string[]
+    let guessed: readonly Hit[]
+    let known: readonly Hit[]
+
+    before(async () => {
+      const settings = sharedSettings(mongo, redis.url)
+      replicas = await startReplicas(REPLICAS, { ...settings, TRUSTED_PROXY_HOPS: '1' })
+      urls = replicas.map(({ url }) => url)
+      const { key } = await issueKey(settings)
+      for (const replica of replicas) await replica.send('/v1/pets', { key, headers: from('198.51.100.7') })
+
+      const headers = () => from('198.51.100.7')
+      const guessing = new Hammer(urls, { key: guess, clientsEach: CLIENTS_EACH, atMost: GUESSES, headers })
+      const working = new Hammer(urls, { key: () => key, clientsEach: 1, everyMs: 20, headers })
+      const beganMs = performance.now()
+      await guessing.done
+      const tookMs = performance.now() - beganMs
+      await working.stop()
+      guessed = guessing.hits
+      known = working.hits
+      console.error(
+        `Figures: ${guessed.length} guesses in ${Math.round(tookMs)} ms: ${JSON.stringify(countByStatus(guessed))}, ${latencies(guessed)}; known key: ${JSON.stringify(countByStatus(known))}, ${latencies(known)}`,
+      )
+    })
+    after(endProcesses)
+
+    it(`are told of ${FAILURES_PER_MINUTE} in a minute that they are wrong; the rest are 429`, () => {
+      expect(countByStatus(guessed)).to.have.all.keys('401', '429')
+      const told = guessed.filter(({ status }) => status === 401).map(({ headers }) => headers['x-ratelimit-reset'])
+      const minutes = [...new Set(guessed.map(({ headers }) => headers['x-ratelimit-reset']))]
+      for (const minute of minutes) expect(told.filter((each) => each === minute)).to.have.length.of.at.most(FAILURES_PER_MINUTE)
+      expect(told).to.have.length.of.at.least(FAILURES_PER_MINUTE)
+    })
+
+    it('are all answered with what the address has left: the triple on every one', () => {
+      for (const { limit, remaining } of guessed.map(tripleOf)) {
+        expect(limit).to.equal(FAILURES_PER_MINUTE)
+        expect(remaining).to.be.within(0, limit)
+      }
+    })
+
+    it('do not hinder a key that the replicas know, behind the same address', () => {
+      expect(countByStatus(known)).to.have.all.keys('200')
+    })
+
+    it('do not count for another address, which may fail as often', async () => {
+      const other = new Hammer(urls, { key: guess, clientsEach: 1, atMost: 10, headers: () => from('198.51.100.8') })
+      await other.done
+      expect(countByStatus(other.hits)).to.deep.equal({ 401: 10 })
+    })
+  })
+
+  describe('whose clock stands still,', () => {
+    let store: WatchedApiKeyStore
+    let apis: TestApi[]
+
+    beforeEach(async () => {
+      await redis.flush()
+      store = new WatchedApiKeyStore()
+      const config = { distributed: { mongodbUrl: mongo.url, redisUrl: redis.url } }
+      const rebind = (container: TestApi['container']) => void container.rebind<ApiKeyStore>(TOKENS.apiKeyStore).toConstantValue(store)
+      apis = await Promise.all(Array.from({ length: REPLICAS }, () => startApi({ config, rebind })))
+    })
+    afterEach(async () => {
+      await Promise.all(apis.map((api) => api.stop()))
+    })
+
+    const guessOn = async (guessedOn: readonly TestApi[]) => {
+      const hammer = new Hammer(
+        guessedOn.map(({ url }) => url),
+        { key: guess, clientsEach: CLIENTS_EACH, atMost: GUESSES },
+      )
+      await hammer.done
+      console.error(
+        `Figures: on ${guessedOn.length} replicas: ${store.queries.length} look-ups, ${JSON.stringify(countByStatus(hammer.hits))}`,
+      )
+      return countByStatus(hammer.hits)
+    }
+
+    it(`cause ${FAILURES_PER_MINUTE} look-ups in the store when all come to one replica`, async () => {
+      expect(await guessOn(apis.slice(0, 1))).to.deep.equal({ 401: FAILURES_PER_MINUTE, 429: GUESSES - FAILURES_PER_MINUTE })
+      expect(store.queries).to.have.lengthOf(FAILURES_PER_MINUTE)
+    })
+
+    it(`cause at most ${FAILURES_PER_MINUTE} look-ups per replica, however they are spread, and ${FAILURES_PER_MINUTE} answers that tell`, async () => {
+      expect(await guessOn(apis)).to.deep.equal({ 401: FAILURES_PER_MINUTE, 429: GUESSES - FAILURES_PER_MINUTE })
+      expect(store.queries.length).to.be.within(FAILURES_PER_MINUTE, REPLICAS * FAILURES_PER_MINUTE)
+    })
+
+    it('are not looked up, each one new, while a key that the replica has verified is served', async () => {
+      const [api] = apis as [TestApi]
+      const key = await ampleKey(api)
+      expect((await api.send('/v1/pets', { key })).status).to.equal(200)
+      await guessOn([api])
+      const lookUps = store.queries.length
+      expect((await api.send('/v1/pets', { key: guess() })).status).to.equal(429)
+      expect((await api.send('/v1/pets', { key })).status).to.equal(200)
+      expect(store.queries).to.have.lengthOf(lookUps)
+    })
+  })
+})

@@ -1,0 +1,223 @@
+import { expect } from 'chai'
+import { Redis } from 'ioredis'
+import { tripleOf } from '../support/answers.js'
+import type { MongoDatabase } from '../support/engines/mongo-engine.js'
+import { aMongoDatabase } from '../support/engines/mongo-engine.js'
+import type { OwnEngine } from '../support/engines/own-engine.js'
+import { anOwnRedis } from '../support/engines/redis-engine.js'
+import type { Hit } from '../support/hammer.js'
+import { countByStatus, Hammer, latencies } from '../support/hammer.js'
+import type { IssuedKey, RedisChanges } from '../support/replicas.js'
+import { freeKeyWithTime, loggedRedisChanges, minuteOf, redisChanges, sharedSettings, startReplicas, usageOf } from '../support/replicas.js'
+import type { ServiceProcess, Settings } from '../support/process.js'
+import { endProcesses, issueKey } from '../support/process.js'
+import type { UnreliableLine } from '../support/unreliable-line.js'
+import { anUnreliableLine } from '../support/unreliable-line.js'
+import { until } from '../support/until.js'
+
+const REPLICAS = 4
+const CLIENTS_EACH = 2
+const FREE_LIMIT = 60
+const SECONDS_FOR_A_FAULT = 40
+/** Longer than any replica waits, so that each one notices. */
+const PAUSE_MS = 2_000
+const TOO_LATE_MS = 200
+
+interface Fault {
+  readonly what: string
+  readonly begin: () => Promise<unknown>
+  readonly end: () => Promise<unknown>
+  /** Of requests that were asked for without an answer. */
+  readonly executes: 'all' | 'some' | 'none, and forgets what it had counted'
+  readonly isBehindLine?: boolean
+}
+
+describe(`${REPLICAS} replicas under load, when Redis`, () => {
+  let mongo: MongoDatabase
+  let redis: OwnEngine
+  let line: UnreliableLine
+  let operator: Redis
+  let settings: Settings
+  let direct: ServiceProcess[]
+  let behindLine: ServiceProcess[]
+
+  before(async function () {
+    mongo = await aMongoDatabase(this)
+    // It keeps nothing on disk: a kill is the loss of all counts, the worst that can happen to them.
+    redis = await anOwnRedis(this)
+    this.timeout(90_000)
+    line = await anUnreliableLine(redis.url)
+    operator = new Redis(redis.url, { retryStrategy: () => 50 })
+    // It reconnects by itself, and each command says whether it worked.
+    operator.on('error', () => undefined)
+    settings = sharedSettings(mongo, redis.url)
+    direct = await startReplicas(REPLICAS, settings)
+    behindLine = await startReplicas(REPLICAS, { ...settings, REDIS_URL: line.url })
+  })
+
+  after(async () => {
+    await endProcesses()
+    operator?.disconnect()
+    await line?.close()
+    await redis?.stop()
+    await mongo?.drop()
+  })
+
+  const restart = async () => {
+    await redis.kill()
+    await redis.start()
+  }
+  const faults: readonly Fault[] = [
+    { what: 'freezes (SIGSTOP)', executes: 'all', begin: () => redis.freeze(), end: () => redis.thaw() },
+    {
+      what: 'is killed (SIGKILL)',
+      executes: 'none, and forgets what it had counted',
+      begin: () => redis.kill(),
+      end: () => redis.start(),
+    },
+    { what: 'restarts', executes: 'none, and forgets what it had counted', begin: restart, end: async () => {} },
+    { what: 'pauses (CLIENT PAUSE)', executes: 'some', begin: () => operator.client('PAUSE', PAUSE_MS), end: () => operator.ping() },
+    {
+      what: 'answers, and the answers are lost',
+      executes: 'all',
+      isBehindLine: true,
+      begin: async () => line.dropReplies(),
+      end: async () => line.pass(),
+    },
+    {
+      what: 'answers later than anybody waits',
+      executes: 'all',
+      isBehindLine: true,
+      begin: async () => void (line.delayMs = TOO_LATE_MS),
+      async end() {
+        line.delayMs = 0
+        // What is on its way must not be overtaken.
+        line.cut()
+      },
+    },
+  ]
+
+  for (const { what, executes, isBehindLine = false, begin, end } of faults) {
+    describe(`${what},`, () => {
+      const loads: Hammer[] = []
+      let hot: readonly Hit[]
+      let steady: readonly Hit[]
+      let usedBeforeAndAfter: readonly [number, number]
+      let counted: RedisChanges[]
+      let logged: RedisChanges[]
+
+      before(async function () {
+        this.timeout(90_000)
+        const replicas = isBehindLine ? behindLine : direct
+        const urls = replicas.map(({ url }) => url)
+        const steadyKey = await issueKey(settings)
+        const hotKey = await freeKeyWithTime(settings, SECONDS_FOR_A_FAULT)
+        const minute = minuteOf(hotKey.keyId)
+        await until('all replicas decide together', async () =>
+          (await Promise.all(replicas.map(redisChanges))).every(({ down, up }) => up > down),
+        )
+        const countedBefore = await Promise.all(replicas.map(redisChanges))
+        const loggedBefore = replicas.map(loggedRedisChanges)
+        const changes = async () => difference(await Promise.all(replicas.map(redisChanges)), countedBefore)
+
+        const steadyLoad = new Hammer(urls, { key: () => steadyKey.key, clientsEach: CLIENTS_EACH, everyMs: 20 })
+        loads.push(steadyLoad)
+        await until('the load has begun', () => steadyLoad.count(200) > 50)
+        const hotLoad = new Hammer(urls, { key: () => hotKey.key, clientsEach: CLIENTS_EACH, everyMs: 40 })
+        loads.push(hotLoad)
+        await until('a part of the limit is used', () => hotLoad.count(200) >= 15)
+
+        const beganMs = performance.now()
+        await begin()
+        await until('each replica has noticed', async () => (await changes()).every(({ down }) => down > 0), 15_000)
+        const servedAtFirst = steadyLoad.count(200)
+        await until('each client was served again and again meanwhile', () => steadyLoad.count(200) >= servedAtFirst + 200, 20_000)
+        await end()
+        const endedMs = performance.now()
+        await until('each replica is back', async () => (await changes()).every(({ down, up }) => up === down), 20_000)
+        const backMs = performance.now()
+
+        const usedBefore = (await usageOf(steadyKey.keyId, settings)).day.used
+        const servedBefore = steadyLoad.count(200)
+        await until('the load goes on', () => steadyLoad.count(200) >= servedBefore + 200, 20_000)
+        await Promise.all(loads.map((load) => load.stop()))
+        expect(minuteOf(hotKey.keyId), 'the machine is too slow for a fault within one minute').to.equal(minute)
+        usedBeforeAndAfter = [usedBefore, (await usageOf(steadyKey.keyId, settings)).day.used]
+        counted = await changes()
+        logged = difference(replicas.map(loggedRedisChanges), loggedBefore)
+        await until('the replicas decide together again', () => countDownTogether(replicas, steadyKey))
+        hot = hotLoad.hits
+        steady = steadyLoad.hits
+
+        const meanwhile = [...steady, ...hot].filter((hit) => hit.endMs > beganMs && hit.beganMs < backMs)
+        const times = `away for ${Math.round(endedMs - beganMs)} ms, all back ${Math.round(backMs - endedMs)} ms after that`
+        console.error(
+          [
+            `Figures: Redis ${what}: ${times}`,
+            `hot key ${JSON.stringify(countByStatus(hot))}`,
+            `steady key ${JSON.stringify(countByStatus(steady))}, of which counted ${usedBeforeAndAfter[1]}`,
+            `${meanwhile.length} answers meanwhile, ${latencies(meanwhile)}`,
+            `away so often: ${counted.map(({ down }) => down).join(' ')}`,
+          ].join('; '),
+        )
+      })
+
+      after(async () => {
+        await Promise.all(loads.map((load) => load.stop()))
+        await redis.start()
+        if (!isBehindLine) return
+        line.delayMs = 0
+        line.pass()
+        // So that all connections are new ones, which pass.
+        line.cut()
+      })
+
+      it('there is no 5xx and no broken connection: a key with quota left is served, another one is refused with 429', () => {
+        expect(countByStatus(steady)).to.have.all.keys('200')
+        expect(countByStatus(hot)).to.have.all.keys('200', '429')
+      })
+
+      it('every answer carries the triple', () => {
+        for (const { limit, remaining } of [...steady, ...hot].map(tripleOf)) expect(remaining).to.be.within(0, limit)
+      })
+
+      it('one key is admitted at most twice its limit and once per replica in that minute', () => {
+        expect(countByStatus(hot)[200]).to.be.within(1, 2 * FREE_LIMIT + REPLICAS)
+      })
+
+      it('usage moves again afterwards', () => {
+        expect(usedBeforeAndAfter[1]).to.be.above(usedBeforeAndAfter[0])
+      })
+
+      it('each change of state is one in petstore_redis_changes_total and one line in the log', () => {
+        expect(counted.every(({ down }) => down >= 1)).to.equal(true)
+        expect(counted.map(({ up }) => up)).to.deep.equal(counted.map(({ down }) => down))
+        expect(logged).to.deep.equal(counted)
+      })
+
+      if (executes === 'all') {
+        it('every request that was served is counted afterwards, and none twice', () => {
+          expect(usedBeforeAndAfter[1]).to.equal(countByStatus(steady)[200])
+        })
+      }
+
+      if (executes === 'some') {
+        it('every request that was served is counted afterwards, but for those under way when it began', () => {
+          const served = countByStatus(steady)[200] ?? 0
+          expect(usedBeforeAndAfter[1]).to.be.within(served - CLIENTS_EACH * REPLICAS, served)
+        })
+      }
+    })
+  }
+})
+
+/** Whether each replica in turn says that a key has one left less than the one before it has said. */
+async function countDownTogether(replicas: readonly ServiceProcess[], { key }: IssuedKey): Promise<boolean> {
+  const left: number[] = []
+  for (const replica of replicas) left.push(tripleOf(await replica.send('/v1/pets', { key })).remaining)
+  return left.every((each, index) => index === 0 || each === (left[index - 1] ?? 0) - 1)
+}
+
+function difference(now: readonly RedisChanges[], before: readonly RedisChanges[]): RedisChanges[] {
+  return now.map(({ down, up }, index) => ({ down: down - (before[index]?.down ?? 0), up: up - (before[index]?.up ?? 0) }))
+}
