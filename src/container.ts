@@ -214,10 +214,10 @@ function bindRedisQuotas(container: Container, { plans, expectedReplicas }: Conf
   container.bind<RedisConnection>(redis).toResolvedValue(
     (log: Logger, metrics: Metrics) => {
       const connection = new RedisConnection(url)
-      connection.link.onChange((isUp, err) => {
+      connection.link.onChange((isUp, reason) => {
         metrics.countRedisChange({ isUp })
         if (isUp) log.info('Redis answers: quotas are decided by all replicas together')
-        else log.warn({ err }, 'Redis is away: this replica gives out its part of the quotas')
+        else log.warn({ reason }, 'Redis is away: this replica gives out its part of the quotas')
       })
       return connection
     },

@@ -67,11 +67,23 @@ export class QuotaHash {
     return this.#call('announce', keyId, NO_RULES, { generation })
   }
 
-  async #call(what: string, keyId: string, rules = NO_RULES, asking: Asking = { generation: 0 }, report = NO_REPORT): Promise<QuotaReply> {
+  /** Runs the script on a hash that is nobody's, in the slot of `keyId`: what would fail decisions fails it too. */
+  probe(keyId = 'nobody'): Promise<QuotaReply> {
+    return this.#call('announce', keyId, NO_RULES, { generation: 1 }, NO_REPORT, `probe:{${keyId}}`)
+  }
+
+  async #call(
+    what: string,
+    keyId: string,
+    rules = NO_RULES,
+    asking: Asking = { generation: 0 },
+    report = NO_REPORT,
+    hash = hashOf(keyId),
+  ): Promise<QuotaReply> {
     const { limits, ban } = rules
     const phaseSeconds = minutePhaseSeconds(keyId)
     const [became, nowMs = 0, ...fields] = await this.#run(
-      hashOf(keyId),
+      hash,
       what,
       this.clock?.nowMs() ?? 0,
       phaseSeconds,

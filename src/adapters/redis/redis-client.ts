@@ -6,6 +6,8 @@ export type RedisClient = Redis | Cluster
 
 const CONNECT_TIMEOUT_MS = 1_000
 const RECONNECT_MS = 200
+const REDIS_PORT = 6379
+const SENTINEL_PORT = 26_379
 
 /**
  * A command that has no answer is never sent again: it may have been executed, and would count twice. Whoever asks while there is no
@@ -20,7 +22,7 @@ const OPTIONS = {
   enableReadyCheck: false,
   retryStrategy: () => RECONNECT_MS,
   // A primary that became a replica still answers, but no longer decides.
-  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+  reconnectOnError: (error: Error) => error.message.includes('READONLY'),
 } satisfies RedisOptions
 
 const URL_SHAPE =
@@ -37,14 +39,17 @@ export function makeRedisClient(url: string): RedisClient {
     throw new SettingError(
       'REDIS_URL cannot be used: it must be redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS) and hosts',
     )
-  const nodes = hosts.split(',').map(nodeOf)
+  const nodes = hosts.split(',').map((host) => nodeOf(host, scheme.endsWith('+sentinel') ? SENTINEL_PORT : REDIS_PORT))
   const common = {
     ...OPTIONS,
-    ...(user ? { username: decodeURIComponent(user) } : {}),
-    ...(password ? { password: decodeURIComponent(password) } : {}),
+    ...(user ? { username: decoded(user) } : {}),
+    ...(password ? { password: decoded(password) } : {}),
     ...(scheme.startsWith('rediss') ? { tls: {} } : {}),
   }
-  if (scheme.endsWith('+cluster')) return makeCluster(nodes, common)
+  if (scheme.endsWith('+cluster')) {
+    if (path) throw new SettingError('REDIS_URL cannot be used: a cluster has no databases')
+    return makeCluster(nodes, common)
+  }
   if (scheme.endsWith('+sentinel')) return makeSentinel(nodes, path, common)
   const [node, ...others] = nodes
   if (!node || others.length > 0)
@@ -62,7 +67,8 @@ interface Node {
 function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
   return new Cluster(nodes, {
     lazyConnect: true,
-    enableOfflineQueue: false,
+    // Without it all but the first command to a node that is being connected to would fail. Here, too, nobody waits for long.
+    enableOfflineQueue: true,
     enableReadyCheck: false,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     clusterRetryStrategy: () => RECONNECT_MS,
@@ -76,13 +82,24 @@ function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
 function makeSentinel(nodes: Node[], path: string, common: CommonOptions): Redis {
   const [name = '', database = ''] = path.split('/')
   if (!name) throw new SettingError('REDIS_URL cannot be used: redis+sentinel:// needs the name of the primary behind the hosts')
-  return new Redis({ ...common, sentinels: nodes, name, db: databaseOf(database), sentinelRetryStrategy: () => RECONNECT_MS })
+  // Without these only the URL would speak of TLS.
+  const tls = common.tls ? { enableTLSForSentinelMode: true, sentinelTLS: common.tls } : {}
+  return new Redis({ ...common, ...tls, sentinels: nodes, name, db: databaseOf(database), sentinelRetryStrategy: () => RECONNECT_MS })
 }
 
-function nodeOf(text: string): Node {
-  const [, host = '', port = '6379'] = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(text) ?? []
-  if (!host) throw new SettingError('REDIS_URL cannot be used: a host is not host or host:port')
-  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+function nodeOf(text: string, defaultPort: number): Node {
+  const [, host = '', portText] = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(text) ?? []
+  const port = portText === undefined ? defaultPort : Number(portText)
+  if (!host || port < 1 || port > 65_535) throw new SettingError('REDIS_URL cannot be used: a host is not host or host:port')
+  return { host: host.replace(/^\[|\]$/g, ''), port }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch (error) {
+    throw new SettingError('REDIS_URL cannot be used: a % in the user or the password must be written %25', { cause: error })
+  }
 }
 
 function databaseOf(text: string): number {

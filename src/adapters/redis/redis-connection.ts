@@ -8,9 +8,6 @@ import { RedisLink } from './redis-link.js'
 /** How long a start waits for Redis before it goes on without. */
 const START_TIMEOUT_MS = 1_500
 
-/** For a key id that nobody has: the probe is a decision like any other, so that what would fail decisions fails it too. */
-const PROBED = 'probe'
-
 /** Everything that speaks to one Redis: a connection for commands with the breaker around it, and one that listens. */
 export class RedisConnection {
   readonly client: RedisClient
@@ -22,7 +19,7 @@ export class RedisConnection {
   constructor(url: string, { clock }: { clock?: Clock } = {}) {
     this.client = makeRedisClient(url)
     this.quotaHash = new QuotaHash(this.client, clock)
-    this.link = new RedisLink(this.client, { probe: () => this.quotaHash.announce(PROBED, 1) })
+    this.link = new RedisLink(this.client, { probe: (_, near) => this.quotaHash.probe(near) })
     this.keyChanges = new KeyChanges({ publisher: this.client, subscriber: makeRedisClient(url) })
   }
 

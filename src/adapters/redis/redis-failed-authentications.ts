@@ -66,7 +66,7 @@ class LimiterClient {
   }
 
   async rlflxIncr(args: string[]): Promise<unknown> {
-    return this.link.call((client) => (client as unknown as { rlflxIncr: Increment }).rlflxIncr(args))
+    return this.link.call((client) => (client as unknown as { rlflxIncr: Increment }).rlflxIncr(args), tagOf(args[0]))
   }
 
   multi() {
@@ -80,8 +80,13 @@ class LimiterClient {
         commands.push(['pttl', name])
         return chain
       },
-      exec: async () => this.link.call((client) => client.multi(commands).exec()),
+      exec: async () => this.link.call((client) => client.multi(commands).exec(), tagOf(commands[0]?.[1])),
     }
     return chain
   }
+}
+
+/** What stands in braces. */
+function tagOf(name = ''): string | undefined {
+  return /\{(.+?)\}/.exec(name)?.[1]
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { RedisClient } from './redis-client.js'
 
 /** The longest that a request waits for Redis. */
@@ -19,11 +20,12 @@ export class RedisAway extends Error {
 }
 
 export interface RedisLinkOptions {
-  /** A command that fails exactly when decisions would. */
-  readonly probe: (client: RedisClient) => Promise<unknown>
+  /** A command that fails exactly when decisions would, in a Redis Cluster those of the slot of `near`. */
+  readonly probe: (client: RedisClient, near: string | undefined) => Promise<unknown>
 }
 
-type Listener = (isUp: boolean, cause?: unknown) => void
+/** `reason`: what the client said last, without the command that it said it of, which may hold a password. */
+type Listener = (isUp: boolean, reason?: string) => void
 
 /**
  * A connection with a breaker: the first command without a timely answer opens it, and from then on nobody waits. A probe of its own
@@ -32,6 +34,9 @@ type Listener = (isUp: boolean, cause?: unknown) => void
 export class RedisLink {
   #isUp = false
   #isClosed = false
+  /** What the listeners were told last. */
+  #told: boolean | undefined
+  #lastReason = 'no answer yet'
   #connecting: Promise<void> | undefined
   readonly #listeners: Listener[] = []
 
@@ -39,8 +44,8 @@ export class RedisLink {
     private readonly client: RedisClient,
     private readonly options: RedisLinkOptions,
   ) {
-    // What went wrong is told to whoever asks; without a listener ioredis would write it to the console.
-    client.on('error', () => {})
+    // Without a listener ioredis would write it to the console.
+    client.on('error', (error: Error) => this.#note(error))
     client.on('close', () => this.#goDown(new Error('The connection to Redis was closed')))
   }
 
@@ -60,16 +65,19 @@ export class RedisLink {
     const timeout = new Promise((resolve) => (timer = setTimeout(resolve, timeoutMs)))
     // A command that has done its work would otherwise wait for the timer before it ends.
     await Promise.race([this.#connecting, timeout]).finally(() => clearTimeout(timer))
-    if (!this.#isUp) this.#tell(false, new Error('Redis did not answer at the start'))
+    if (!this.#isUp) this.#tell(false)
   }
 
-  /** Sends one command. Throws `RedisAway` within 100 ms, at once while the breaker is open. */
-  async call<Reply>(command: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
-    if (!this.#isUp) throw new RedisAway('Redis is away', { maybeExecuted: false })
+  /**
+   * Sends one command. Throws `RedisAway` within 100 ms, at once while the breaker is open. `near`: the hash tag of its key. Of a Redis
+   * Cluster one node may be away, and it is that node that has to answer before the breaker closes.
+   */
+  async call<Reply>(command: (client: RedisClient) => Promise<Reply>, near?: string): Promise<Reply> {
+    if (!this.#isUp) throw new RedisAway(`Redis is away (${this.#lastReason})`, { maybeExecuted: false })
     try {
       return await withinMs(ANSWER_TIMEOUT_MS, command(this.client))
     } catch (error) {
-      this.#goDown(error)
+      this.#goDown(error, near)
       throw new RedisAway('Redis did not answer', { maybeExecuted: maybeExecuted(error), cause: error })
     }
   }
@@ -80,33 +88,53 @@ export class RedisLink {
     await this.#connecting
   }
 
-  #goDown(cause: unknown): void {
+  #goDown(cause: unknown, near?: string): void {
     if (!this.#isUp || this.#isClosed) return
     this.#isUp = false
-    this.#connecting = this.#probeUntilUp()
-    this.#tell(false, cause)
+    this.#note(cause)
+    this.#connecting = this.#probeUntilUp(near)
+    this.#tell(false)
   }
 
-  #tell(isUp: boolean, cause?: unknown): void {
-    for (const listener of this.#listeners) listener(isUp, cause)
+  #note(cause: unknown): void {
+    this.#lastReason = cause instanceof Error ? cause.message : String(cause)
   }
 
-  async #probeUntilUp(): Promise<void> {
-    while (!this.#isClosed) {
-      try {
-        if (this.client.status === 'wait' || this.client.status === 'end') await withinMs(PROBE_TIMEOUT_MS, this.client.connect())
-        const sentMs = performance.now()
-        await withinMs(PROBE_TIMEOUT_MS, this.options.probe(this.client))
-        // What answers later than decisions may wait would open the breaker again with the next one.
-        if (performance.now() - sentMs > ANSWER_TIMEOUT_MS) throw new Error('Redis answers too slowly')
-        this.#isUp = true
-        this.#tell(true)
-        return
-      } catch (error) {
-        // A frozen server and a half-open connection look alike. What was sent on the connection is given up with it.
-        if (error instanceof NoAnswer && !this.#isClosed) this.client.disconnect(true)
-        await sleep(PROBE_MS)
-      }
+  #tell(isUp: boolean): void {
+    if (this.#told === isUp) return
+    this.#told = isUp
+    for (const listener of this.#listeners) listener(isUp, isUp ? undefined : this.#lastReason)
+  }
+
+  /** A connection on which the client's own first words are never answered would stay what it is for ever. */
+  async #untilConnected(): Promise<void> {
+    const { status } = this.client
+    if (status === 'wait' || status === 'end') await this.client.connect()
+    else if (status === 'connect') await once(this.client, 'ready')
+    // The client of a cluster would keep what it is asked until there is one, probe after probe.
+    else if (status !== 'ready') throw new Error('There is no connection to Redis')
+  }
+
+  async #probeUntilUp(near?: string): Promise<void> {
+    while (!this.#isClosed && !(await this.#probe(near))) await sleep(PROBE_MS)
+    if (this.#isClosed) return
+    this.#isUp = true
+    this.#tell(true)
+  }
+
+  async #probe(near?: string): Promise<boolean> {
+    try {
+      await withinMs(PROBE_TIMEOUT_MS, this.#untilConnected())
+      const sentMs = performance.now()
+      await withinMs(PROBE_TIMEOUT_MS, this.options.probe(this.client, near))
+      // What answers later than decisions may wait would open the breaker again with the next one.
+      if (performance.now() - sentMs > ANSWER_TIMEOUT_MS) throw new Error('Redis answers too slowly')
+      return true
+    } catch (error) {
+      this.#note(error)
+      // A frozen server and a half-open connection look alike. What was sent on the connection is given up with it.
+      if (error instanceof NoAnswer && !this.#isClosed) this.client.disconnect(true)
+      return false
     }
   }
 }

@@ -10,24 +10,33 @@ export class RedisQuotaControl implements QuotaControl {
   constructor(private readonly redis: RedisConnection) {}
 
   async announce(keyId: string, generation: number): Promise<void> {
-    await this.#call(() => this.redis.quotaHash.announce(keyId, generation))
-    await this.redis.keyChanges.publish(keyId)
+    await this.#call(keyId, () => this.redis.quotaHash.announce(keyId, generation))
+    await this.#publish(keyId)
   }
 
   async usage(keyId: string, rules: QuotaRules): Promise<QuotaUsage> {
-    const { state, at } = await this.#call(() => this.redis.quotaHash.peek(keyId, rules))
+    const { state, at } = await this.#call(keyId, () => this.redis.quotaHash.peek(keyId, rules))
     return usageOf(state, rules, at)
   }
 
   async unban(keyId: string): Promise<'lifted' | 'not-banned'> {
-    const { became } = await this.#call(() => this.redis.quotaHash.unban(keyId))
-    await this.redis.keyChanges.publish(keyId)
+    const { became } = await this.#call(keyId, () => this.redis.quotaHash.unban(keyId))
+    await this.#publish(keyId)
     return became === 'charged' ? 'lifted' : 'not-banned'
   }
 
-  async #call<Reply>(command: () => Promise<Reply>): Promise<Reply> {
+  /** A message that does not get through costs the second that refusals are remembered. */
+  async #publish(keyId: string): Promise<void> {
     try {
-      return await this.redis.link.call(command)
+      await this.redis.link.call(() => this.redis.keyChanges.publish(keyId), keyId)
+    } catch (error) {
+      if (!(error instanceof RedisAway)) throw error
+    }
+  }
+
+  async #call<Reply>(keyId: string, command: () => Promise<Reply>): Promise<Reply> {
+    try {
+      return await this.redis.link.call(command, keyId)
     } catch (error) {
       if (error instanceof RedisAway) throw new StoreUnavailable('Redis could not be reached', { cause: error })
       throw error

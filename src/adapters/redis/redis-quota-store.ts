@@ -96,7 +96,7 @@ export class RedisQuotaStore implements QuotaStore {
 
   async #call(keyId: string, command: () => Promise<QuotaReply>): Promise<QuotaReply> {
     const sentAtMs = this.#clock.nowMs()
-    const reply = await this.#redis.link.call(command)
+    const reply = await this.#redis.link.call(command, keyId)
     this.#sharedClock.observe(reply.at.nowMs, sentAtMs)
     this.#known.set(keyId, reply.state)
     return reply

@@ -56,11 +56,15 @@ export class RefusalMemory {
   /** Undefined where Redis has to be asked. */
   refuse(keyId: string, rules: QuotaRules, asking: Asking, at: Instant): Swallowed | undefined {
     const entry = this.#entries.get(keyId)
-    if (!entry || asking.fresh || entry.generation !== asking.generation || at.nowMs >= entry.endMs) return undefined
+    if (!entry || asking.fresh || entry.generation !== asking.generation) return undefined
+    // By a clock that stepped back it would be remembered for longer.
+    if (at.nowMs < entry.endMs - this.#rememberedMs || at.nowMs >= entry.endMs) return undefined
 
     const { verdict, state } = decide(entry.state, rules, at)
     const beginsBan = state.banLevel > entry.state.banLevel
-    if (verdict.kind === 'admitted' || beginsBan) return undefined
+    // The grace is measured from the first refusal of a minute: Redis has to know when that was.
+    const isFirst = state.firstRefusalMs !== entry.state.firstRefusalMs
+    if (verdict.kind === 'admitted' || beginsBan || isFirst) return undefined
     this.#entries.set(keyId, { ...entry, state })
     return { verdict, state, isStrike: state.strikes > entry.state.strikes }
   }
