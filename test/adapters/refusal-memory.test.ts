@@ -183,6 +183,21 @@ describe('a quota store with the memory of refusals', function () {
     expect((await control.usage('key_one', SMALL)).strikes).to.equal(41)
   })
 
+  it('forgets the strikes that it swallowed of a key that is unbanned on another replica', async () => {
+    const clock = new MovableClock()
+    const [mine, yours] = [await aRedisReplica(database.url, { clock }), await aRedisReplica(database.url, { clock })]
+    open.push(mine, yours)
+    await untilListening(mine, database.url)
+    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    clock.advanceMs(1_500)
+    for (let count = 0; count < 40; count++) await takeOne(mine.quotas, 'key_one', SMALL)
+    await yours.control.unban('key_one')
+    await untilListening(mine, database.url)
+    clock.advanceMs(1_000)
+    await takeOne(mine.quotas, 'key_one', SMALL)
+    expect((await yours.control.usage('key_one', SMALL)).strikes).to.equal(0)
+  })
+
   for (const [what, change] of Object.entries({
     'is unbanned': ({ control }: RedisReplica) => control.unban('key_one'),
     'is announced to have changed': ({ control }: RedisReplica) => control.announce('key_one', 2),

@@ -2,6 +2,13 @@ import type { RedisClient } from './redis-client.js'
 
 const CHANNEL = 'petstore:key-changed'
 
+export interface KeyChange {
+  /** Its ban was lifted: what its replicas still hold against it is forgotten, too. */
+  readonly pardoned: boolean
+}
+
+const PARDONED = 'pardoned '
+
 /**
  * Tells all replicas at once that something of a key was changed. Only refusals that are remembered for a second hang on it: a message
  * that is lost delays the change by that second.
@@ -20,12 +27,15 @@ export class KeyChanges {
   }
 
   /** Never rejects. */
-  async publish(keyId: string): Promise<void> {
-    await this.#publisher.publish(CHANNEL, keyId).catch(ignore)
+  async publish(keyId: string, { pardoned }: KeyChange = { pardoned: false }): Promise<void> {
+    await this.#publisher.publish(CHANNEL, `${pardoned ? PARDONED : ''}${keyId}`).catch(ignore)
   }
 
-  onChange(listener: (keyId: string) => void): void {
-    this.#subscriber.on('message', (_channel: string, keyId: string) => listener(keyId))
+  onChange(listener: (keyId: string, change: KeyChange) => void): void {
+    this.#subscriber.on('message', (_channel: string, message: string) => {
+      const pardoned = message.startsWith(PARDONED)
+      listener(pardoned ? message.slice(PARDONED.length) : message, { pardoned })
+    })
   }
 
   listen(): void {

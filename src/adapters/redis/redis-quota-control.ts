@@ -2,6 +2,7 @@ import { StoreUnavailable } from '../../core/errors.js'
 import type { QuotaControl } from '../../core/ports/quota-control.js'
 import type { QuotaRules, QuotaUsage } from '../../core/quota.js'
 import { usageOf } from '../../core/quota.js'
+import type { KeyChange } from './key-changes.js'
 import type { RedisConnection } from './redis-connection.js'
 import { RedisAway } from './redis-link.js'
 
@@ -21,14 +22,14 @@ export class RedisQuotaControl implements QuotaControl {
 
   async unban(keyId: string): Promise<'lifted' | 'not-banned'> {
     const { became } = await this.#call(keyId, () => this.redis.quotaHash.unban(keyId))
-    await this.#publish(keyId)
+    await this.#publish(keyId, { pardoned: true })
     return became === 'charged' ? 'lifted' : 'not-banned'
   }
 
   /** A message that does not get through costs the second that refusals are remembered. */
-  async #publish(keyId: string): Promise<void> {
+  async #publish(keyId: string, change?: KeyChange): Promise<void> {
     try {
-      await this.redis.link.call(() => this.redis.keyChanges.publish(keyId), keyId)
+      await this.redis.link.call(() => this.redis.keyChanges.publish(keyId, change), keyId)
     } catch (error) {
       if (!(error instanceof RedisAway)) throw error
     }

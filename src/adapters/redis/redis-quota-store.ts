@@ -51,7 +51,10 @@ export class RedisQuotaStore implements QuotaStore {
       this.#refusals.clear()
       if (isUp) void this.#settleAll()
     })
-    redis.keyChanges.onChange((keyId) => this.#refusals.forget(keyId))
+    redis.keyChanges.onChange((keyId, { pardoned }) => {
+      this.#refusals.forget(keyId)
+      if (pardoned) this.#unsettled.forgetStrikes(keyId)
+    })
   }
 
   async take(keyId: string, rules: QuotaRules, asking: Asking): Promise<Verdict | Outdated> {

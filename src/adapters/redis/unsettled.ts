@@ -20,6 +20,11 @@ export class Unsettled {
     this.#entries.set(keyId, { rules, report: before ? sum(before, report) : report })
   }
 
+  forgetStrikes(keyId: string): void {
+    const entry = this.#entries.get(keyId)
+    if (entry) this.#entries.set(keyId, { rules: entry.rules, report: { ...entry.report, strikes: 0 } })
+  }
+
   addRequests(keyId: string, rules: QuotaRules, window: WindowNumbers, count: 1 | -1): void {
     this.add(keyId, rules, { window, strikes: 0, used: { minute: count, day: count } })
   }
