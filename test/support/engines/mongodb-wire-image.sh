@@ -168,7 +168,7 @@ ln -s ../run "$slim/var/run"
 chmod 1777 "$slim/tmp"
 cat > "$root/tmp/files.sh" << 'END'
 set -e
-programs="/usr/lib/postgresql/18/bin/postgres /usr/bin/dash /usr/bin/sleep /usr/bin/cat /usr/bin/ls /usr/bin/kill /usr/bin/rm"
+programs="/usr/lib/postgresql/18/bin/postgres /usr/lib/postgresql/18/bin/psql /usr/bin/dash /usr/bin/sleep /usr/bin/cat /usr/bin/ls /usr/bin/kill /usr/bin/rm"
 extensions=$(for name in pg_cron pg_documentdb pg_documentdb_core pg_documentdb_extended_rum pg_documentdb_extended_rum_core \
   postgis-3 rum vector tsm_system_rows plpgsql dict_snowball libpqwalreceiver; do echo /usr/lib/postgresql/18/lib/$name.so; done)
 for file in $programs $extensions; do
