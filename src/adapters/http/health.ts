@@ -6,21 +6,22 @@ import type { ServicePage } from './routes.js'
 /** Something outside this process that the service leans on. */
 export interface Dependency {
   readonly name: string
-  /** False: without it the service still answers in full, or in a reduced way that it tells of. */
+  /** Without it requests fail; without any other the service still serves all of them. */
   readonly required: boolean
   /** Never throws; a dependency that cannot be asked in time is not up. */
   isUp(): Promise<boolean>
 }
 
 export interface HealthDetails {
+  /** `ok` if the process accepts traffic and everything that it requires is up. */
+  readonly status: 'ok' | 'failing'
+  /** What `/readyz` says: false while starting and draining only. */
   readonly ready: boolean
-  /** False while starting and draining. */
-  readonly accepting: boolean
   readonly uptimeSeconds: number
   readonly dependencies: Readonly<Record<string, 'up' | 'down'>>
 }
 
-/** Whether the process may be given traffic. */
+/** Whether the process accepts traffic, and what state its dependencies are in. */
 export class Health {
   #phase: 'starting' | 'accepting' | 'draining' = 'starting'
 
@@ -36,23 +37,24 @@ export class Health {
     this.#phase = 'draining'
   }
 
-  async isReady(): Promise<boolean> {
-    return this.#isAccepting && (await statesOf(this.dependencies.filter(({ required }) => required))).every(({ up }) => up)
+  /**
+   * Without I/O, and whatever the dependencies do: an outage of one that all replicas share would take all of them out of the load balancer
+   * at once, and clients would get its errors instead of ours.
+   */
+  get isReady(): boolean {
+    return this.#phase === 'accepting'
   }
 
-  /** For the operator: never on the API port. */
+  /** For the operator: never on the API port. Asks every dependency. */
   async details(): Promise<HealthDetails> {
     const states = await statesOf(this.dependencies)
+    const isOk = this.isReady && states.every(({ required, up }) => up || !required)
     return {
-      ready: this.#isAccepting && states.every(({ required, up }) => up || !required),
-      accepting: this.#isAccepting,
+      status: isOk ? 'ok' : 'failing',
+      ready: this.isReady,
       uptimeSeconds: Math.floor(process.uptime()),
       dependencies: Object.fromEntries(states.map(({ name, up }) => [name, up ? 'up' : 'down'] as const)),
     }
-  }
-
-  get #isAccepting(): boolean {
-    return this.#phase === 'accepting'
   }
 }
 
@@ -62,11 +64,11 @@ async function statesOf(dependencies: readonly Dependency[]): Promise<{ name: st
   )
 }
 
-/** `/livez`: the process runs. `/readyz`: it may be given traffic. Neither says more. */
+/** `/livez`: the process runs. `/readyz`: it accepts traffic. Neither does any I/O. */
 export function healthPages(health: Health): ServicePage[] {
   const live: Middleware = async (ctx) => answerJson(ctx, 200, '{"status":"ok"}')
   const ready: Middleware = async (ctx) => {
-    if (!(await health.isReady())) throw new HttpError('service_unavailable', { headers: { 'Retry-After': '1' } })
+    if (!health.isReady) throw new HttpError('service_unavailable', { headers: { 'Retry-After': '1' } })
     answerJson(ctx, 200, '{"status":"ok"}')
   }
   return [
