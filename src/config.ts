@@ -27,6 +27,8 @@ export interface Config {
   readonly publicUrl?: string
   readonly trustedProxyHops: number
   readonly expectedReplicas: number
+  readonly maxConnections: number
+  readonly maxInFlight: number
   readonly plans: Plans
   readonly docs: boolean
   readonly sampleData: boolean
@@ -56,6 +58,8 @@ const SETTINGS = [
   'PUBLIC_URL',
   'TRUSTED_PROXY_HOPS',
   'EXPECTED_REPLICAS',
+  'MAX_CONNECTIONS',
+  'MAX_IN_FLIGHT',
   'PLANS_FILE',
   'DOCS',
   'SAMPLE_DATA',
@@ -174,6 +178,8 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
     ...optional('publicUrl', setting('PUBLIC_URL', publicUrl)),
     trustedProxyHops: setting('TRUSTED_PROXY_HOPS', count(10, 0)) ?? 0,
     expectedReplicas: setting('EXPECTED_REPLICAS', count(10_000)) ?? 1,
+    maxConnections: setting('MAX_CONNECTIONS', count(1_000_000)) ?? 10_000,
+    maxInFlight: setting('MAX_IN_FLIGHT', count(1_000_000)) ?? 1_000,
     plans: plans(),
     docs: setting('DOCS', onOff) ?? true,
     sampleData: setting('SAMPLE_DATA', onOff) ?? !distributed,

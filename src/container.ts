@@ -284,7 +284,7 @@ function bindApiKeys(container: Container, { plans }: Config): void {
 
 function bindApi(container: Container, config: Config): void {
   const publicUrl = config.publicUrl ?? ''
-  const { plans, trustedProxyHops, docs } = config
+  const { plans, trustedProxyHops, maxInFlight, docs } = config
 
   container
     .bind<ApiKeyLookup>(TOKENS.apiKeys)
@@ -325,6 +325,7 @@ function bindApi(container: Container, config: Config): void {
         log,
         publicUrl,
         trustedProxyHops,
+        maxInFlight,
         docs,
       }
       return makeApp(deps).callback()

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import type { RequestListener, Server } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { CommanderError } from 'commander'
 import type { Logger } from 'pino'
 import type { KeyDesk } from './adapters/cli/keys-command.js'
@@ -36,9 +37,15 @@ async function serve(): Promise<void> {
   const config = readProcessConfig()
   const container = makeContainer(config)
   const log = container.get<Logger>(TOKENS.log)
-  const api = makeServer(container.get<RequestListener>(TOKENS.api), log)
-  const admin = makeServer(container.get<RequestListener>(TOKENS.admin), log)
-  container.get<Metrics>(TOKENS.metrics).collectProcessMetrics()
+  const metrics = container.get<Metrics>(TOKENS.metrics)
+  const api = makeServer(container.get<RequestListener>(TOKENS.api), {
+    log,
+    maxConnections: config.maxConnections,
+    onClientGone: () => metrics.countClientGone(),
+    onConnectionDropped: () => metrics.countDroppedConnection(),
+  })
+  const admin = makeServer(container.get<RequestListener>(TOKENS.admin), { log })
+  metrics.collectProcessMetrics()
 
   const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_')
   const apiUrl = await listenOrExplain(api, config.host, config.port, '')
@@ -60,7 +67,7 @@ async function prepareStorage(container: Container): Promise<void> {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
       log.warn({ reason: sentenceOf(error) }, 'waiting for the storage')
-      await new Promise((resolve) => setTimeout(resolve, STORAGE_RETRY_MS))
+      await delay(STORAGE_RETRY_MS)
     }
   }
 }
@@ -84,42 +91,66 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
   }
 }
 
-/** The first signal stops in order, the second at once. A surprise that nobody caught stops in order too, with another exit code. */
-function stopOnSignals(container: Container, config: Config, servers: readonly [Server, Server]): void {
+/** The longest that requests in flight may take after an uncaught exception. */
+const CRASH_TIMEOUT_MS = 5_000
+
+/** How long a load balancer may still send a request on a connection that it believes to be open. */
+const IDLE_GRACE_MS = 1_000
+
+interface StopPlan {
+  readonly drainDelayMs: number
+  readonly idleGraceMs: number
+  readonly timeoutMs: number
+}
+
+/** The first signal stops in order, the second at once. An uncaught exception stops in order, too, but quickly and with exit code 1. */
+function stopOnSignals(container: Container, { drainDelayMs, shutdownTimeoutMs }: Config, servers: Servers): void {
   const log = container.get<Logger>(TOKENS.log)
   let stopping = false
 
-  const stopOnce = (reason: string, exitCode: number) => {
+  const stopOnce = (reason: string, exitCode: number, plan: StopPlan) => {
     if (stopping) process.exit(EXIT.failed)
     stopping = true
     log.info({ reason }, 'stopping')
-    void stop(container, config, servers).then(() => {
+    void stop(container, plan, servers).then(() => {
       log.info('stopped')
       process.exit(exitCode)
     })
   }
-  process.on('SIGTERM', () => stopOnce('SIGTERM', EXIT.done))
-  process.on('SIGINT', () => stopOnce('SIGINT', EXIT.done))
+  const orderly = { drainDelayMs, idleGraceMs: IDLE_GRACE_MS, timeoutMs: shutdownTimeoutMs }
+  const quick = { drainDelayMs: 0, idleGraceMs: 0, timeoutMs: Math.min(CRASH_TIMEOUT_MS, shutdownTimeoutMs) }
+  process.on('SIGTERM', () => stopOnce('SIGTERM', EXIT.done, orderly))
+  process.on('SIGINT', () => stopOnce('SIGINT', EXIT.done, orderly))
   process.on('uncaughtException', (err) => {
     log.fatal({ err }, 'uncaught')
-    stopOnce('uncaught exception', EXIT.failed)
+    stopOnce('uncaught exception', EXIT.failed, quick)
   })
 }
 
-/** The stop order: no longer ready, serving on while balancers notice, HTTP, the storage, and last what tells of all this. */
-async function stop(
-  container: Container,
-  { drainDelayMs, shutdownTimeoutMs }: Config,
-  [api, admin]: readonly [Server, Server],
-): Promise<void> {
-  const endMs = Date.now() + shutdownTimeoutMs
+type Servers = readonly [api: Server, admin: Server]
+
+/**
+ * The stop order: no longer ready, serving until load balancers have noticed, the API, the storage, and last the admin port, which reports on
+ * all of this. Takes `timeoutMs` at most: what is not closed by then is closed by the end of the process.
+ */
+async function stop(container: Container, { drainDelayMs, idleGraceMs, timeoutMs }: StopPlan, [api, admin]: Servers): Promise<void> {
+  const endMs = performance.now() + timeoutMs
+  const leftMs = () => Math.max(0, endMs - performance.now())
   container.get<Health>(TOKENS.health).stopAccepting()
   announceClose(api)
-  await new Promise((resolve) => setTimeout(resolve, drainDelayMs))
-  await drain(api, Math.max(0, endMs - Date.now()))
-  await container.get<Storage>(TOKENS.storage).close()
-  await drain(admin, Math.max(0, endMs - Date.now()))
-  await container.unbindAllAsync()
+  await delay(drainDelayMs)
+  await drain(api, { graceMs: Math.min(idleGraceMs, leftMs()), timeoutMs: leftMs() })
+  await Promise.race([closeStorage(container), delay(leftMs())])
+  await drain(admin, { graceMs: 0, timeoutMs: leftMs() })
+}
+
+/** The data is safe without it: every acknowledged write is in MongoDB, every reported request in Redis. */
+async function closeStorage(container: Container): Promise<void> {
+  const log = container.get<Logger>(TOKENS.log)
+  await container
+    .get<Storage>(TOKENS.storage)
+    .close()
+    .catch((err: unknown) => log.error({ err }, 'the storage could not be closed in order'))
 }
 
 /** Runs a command on the shared data, and closes what it opened. Refuses where there is none. */

@@ -129,7 +129,13 @@ describe('the method of a request', () => {
       }
     })
 
-    for (const path of ['/v1/none', '/v1', '/v1/pets/', '/none', '*']) {
+    it('* is 204 with every method that any path allows', async () => {
+      const answer = await api.send('*', { method: 'OPTIONS' })
+      expect(answer).to.include({ status: 204, text: '' })
+      expect(answer.headers['allow']).to.equal('GET, HEAD, OPTIONS, POST')
+    })
+
+    for (const path of ['/v1/none', '/v1', '/v1/pets/', '/none']) {
       it(`${path} is 404, with quota headers as on every error`, async () => {
         const answer = await api.send(path, { method: 'OPTIONS' })
         expectError(answer, 404, 'not_found')

@@ -102,16 +102,59 @@ describe('what Node refuses by itself', () => {
     expect(answer.status).to.equal(200)
   })
 
-  it('a missing Host is 400 over HTTP/1.1, with the quota of the key, and no fault over HTTP/1.0', async () => {
-    const answer = await send('GET /v1/pets HTTP/1.1', [auth, 'Connection: close'])
+  it('a missing Host is 400 over HTTP/1.1 before the key is charged, and fine over HTTP/1.0', async () => {
+    const answer = await send('GET /v1/pets HTTP/1.1', [auth])
     expect(expectError(answer, 400, 'bad_request')).to.match(/Host/)
-    expect(tripleOf(answer).limit).to.equal(100_000)
+    expect(tripleOf(answer).limit).to.equal(30)
     expect((await send('GET /v1/pets HTTP/1.0', [auth])).status).to.equal(200)
   })
 
   it('two Hosts are 400 (RFC 9112, 3.2): proxies and servers differ in which they believe', async () => {
     expectError(await send('GET /v1/pets HTTP/1.1', ['Host: pets', 'Host: evil.example', auth, 'Connection: close']), 400, 'bad_request')
   })
+
+  for (const [what, requestLine, fields, message] of [
+    ['a Host with a space', 'GET /livez HTTP/1.1', ['Host: a b'], /Host/],
+    ['a Host with a path', 'GET /v1/pets HTTP/1.1', ['Host: pets/v1'], /Host/],
+    ['a Host with a user', 'OPTIONS /v1/pets HTTP/1.1', ['Host: me@pets'], /Host/],
+    ['a port that is no number', 'GET /v1/pets HTTP/1.1', ['Host: pets:x'], /Host/],
+    ['HTTP/2.0 in the request line', 'GET /v1/pets HTTP/2.0', ['Host: pets'], /version/],
+    ['HTTP/0.9 in the request line', 'GET /v1/pets HTTP/0.9', ['Host: pets'], /version/],
+    [
+      'a transfer coding other than chunked',
+      'POST /v1/pets HTTP/1.1',
+      ['Host: pets', 'Content-Type: application/json', 'Transfer-Encoding: gzip, chunked'],
+      /Transfer-Encoding/,
+    ],
+  ] as const) {
+    it(`${what} is 400, with quota headers, at no cost to the key, and ends the connection`, async () => {
+      const { secret } = await api.issueKey('free')
+      const body = '0\r\n\r\n'
+      const answer = await send(requestLine, [...fields, `Authorization: Bearer ${secret}`], {
+        body: /^POST/.test(requestLine) ? body : '',
+      })
+      expect(expectError(answer, 400, 'bad_request')).to.match(message)
+      expect(answer.headers['connection']).to.equal('close')
+      expect(tripleOf(answer).limit).to.equal(30)
+      expect(tripleOf(await api.send('/v1/pets', { key: secret })).remaining).to.equal(59)
+    })
+  }
+
+  for (const host of [
+    'pets',
+    'PETS.example',
+    'pets:8080',
+    '127.0.0.1:80',
+    '[::1]',
+    '[::1]:8080',
+    'pets_2.example',
+    'xn--pts-loa.example:',
+    '',
+  ]) {
+    it(`the Host ${JSON.stringify(host)} is valid`, async () => {
+      expect((await send('GET /v1/pets?limit=1 HTTP/1.1', [`Host: ${host}`, auth, 'Connection: close'])).status).to.equal(200)
+    })
+  }
 
   it('an address in absolute form is read like its path (RFC 9112, 3.2.2)', async () => {
     const fields = ['Host: pets', auth, 'Connection: close']
@@ -148,7 +191,7 @@ describe('what Node refuses by itself', () => {
     let url: string
 
     before(async () => {
-      server = makeServer(api.container.get<RequestListener>(TOKENS.api), api.container.get<Logger>(TOKENS.log))
+      server = makeServer(api.container.get<RequestListener>(TOKENS.api), { log: api.container.get<Logger>(TOKENS.log) })
       expect(server.headersTimeout).to.equal(10_000)
       expect(server.requestTimeout).to.equal(30_000)
       // The same server, with less patience.

@@ -62,7 +62,7 @@ export async function startApi({ config = {}, rebind }: TestApiOptions = {}): Pr
 
   const storage = container.get<Storage>(TOKENS.storage)
   await storage.prepare()
-  const server = makeServer(container.get<RequestListener>(TOKENS.api), container.get<Logger>(TOKENS.log))
+  const server = makeServer(container.get<RequestListener>(TOKENS.api), { log: container.get<Logger>(TOKENS.log) })
   const url = await listen(server, '127.0.0.1', 0)
   return {
     url,

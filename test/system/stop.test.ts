@@ -21,6 +21,10 @@ const BUSY_AT_STOP = {
   NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BUSY_SCRIPT.join('\n'))}`,
 }
 
+/** Throws where no request handler can catch it. */
+const CRASH_SCRIPT = "process.on('SIGUSR2', () => { throw new Error('planted') })"
+const CRASH_ON_SIGUSR2 = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(CRASH_SCRIPT)}` }
+
 describe('the service, told to stop', () => {
   const clients = new Set<{ destroy(): unknown }>()
 
@@ -49,7 +53,7 @@ describe('the service, told to stop', () => {
     expect((await service.send('/livez')).status).to.equal(200)
     const health = await fetch(`${service.adminUrl}/health`)
     expect(health.status).to.equal(503)
-    expect(await health.json()).to.include({ ready: false, accepting: false })
+    expect(await health.json()).to.include({ status: 'failing', ready: false })
 
     expect(await service.ended).to.include({ exitCode: 0, stderr: '' })
     expect(performance.now() - signalledMs).to.be.at.least(1_490)
@@ -94,6 +98,56 @@ describe('the service, told to stop', () => {
       expect(exitCode).to.equal(0)
     })
   }
+
+  for (const port of ['url', 'adminUrl'] as const) {
+    it(`closes a connection on which the head of a request never ends: ${port}`, async () => {
+      const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
+      const socket = await openSocket(service[port])
+      socket.write('GET /livez HT')
+      await fetch(`${service[port]}/health`)
+
+      service.signal('SIGTERM')
+      const { exitCode } = await within(SOON_MS, 'the service ends', service.ended)
+      expect(exitCode).to.equal(0)
+    })
+  }
+
+  it('closes a connection on which the body of a request never ends', async () => {
+    const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
+    const pet = await halfSentPet(service)
+    service.signal('SIGTERM')
+    const { exitCode } = await within(SOON_MS, 'the service ends', service.ended)
+    expect(exitCode).to.equal(0)
+    expect(await pet.status).to.equal('no answer')
+  })
+
+  it('serves one more request on a connection that was idle, because a load balancer may just have sent it', async () => {
+    const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
+    const socket = await openSocket(service.url)
+    await fetch(`${service.url}/livez`)
+    service.signal('SIGTERM')
+    await until('new connections are refused', () => refusesConnections(service))
+
+    socket.write(`GET /v1/pets HTTP/1.1\r\nHost: pets\r\nAuthorization: Bearer ${service.keys.free}\r\n\r\n`)
+    const [bytes] = (await once(socket, 'data')) as [Buffer]
+    expect(bytes.toString()).to.match(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(bytes.toString()).to.include('\r\nConnection: close\r\n')
+    expect(await service.ended).to.include({ exitCode: 0 })
+  })
+
+  it('after an uncaught exception finishes the request in flight, closes idle connections at once, and exits with 1', async () => {
+    const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS, DRAIN_DELAY_MS: '30000', ...CRASH_ON_SIGUSR2 })
+    const idle = await openSocket(service.url)
+    const idleClosed = once(idle.resume(), 'end')
+    await fetch(`${service.url}/livez`)
+    service.signal('SIGUSR2')
+    await within(SOON_MS, 'the idle connection is closed', idleClosed)
+    const { exitCode } = await within(SOON_MS, 'the service ends', service.ended)
+    expect(exitCode).to.equal(1)
+    const last = service.logLines.slice(-3).map((line) => JSON.parse(line) as { level: number; msg: string; reason?: string })
+    expect(last.map(({ msg }) => msg)).to.deep.equal(['uncaught', 'stopping', 'stopped'])
+    expect(last[0]?.level).to.equal(60)
+  })
 
   it('cuts a request that never finishes after SHUTDOWN_TIMEOUT_MS', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: '700' })

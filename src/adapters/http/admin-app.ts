@@ -6,14 +6,17 @@ import type { Metrics } from './metrics.js'
 /** For operators and Prometheus, on a port of its own: `/metrics` and `/health`. */
 export function makeAdminApp({ health, metrics, log }: { health: Health; metrics: Metrics; log: Logger }): Koa {
   const app = new Koa()
-  app.on('error', (err: unknown) => log.error({ err }, 'admin'))
+  app.on('error', (err: unknown, ctx?: Koa.Context) => {
+    if (ctx?.req.socket.destroyed) log.debug({ err }, 'the client of the admin port is gone')
+    else log.error({ err }, 'admin')
+  })
   app.use(async function answerOperator(ctx) {
     if (ctx.path === '/metrics') {
       ctx.type = metrics.registry.contentType
       ctx.body = await metrics.registry.metrics()
     } else if (ctx.path === '/health') {
       const details = await health.details()
-      ctx.status = details.ready ? 200 : 503
+      ctx.status = details.status === 'ok' ? 200 : 503
       ctx.body = details
     }
   })

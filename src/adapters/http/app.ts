@@ -15,10 +15,12 @@ import { answerErrors } from './middleware/answer-errors.js'
 import { answerOptions } from './middleware/answer-options.js'
 import { findRoute } from './middleware/find-route.js'
 import { identifyRequest } from './middleware/identify-request.js'
+import { limitInFlight } from './middleware/limit-in-flight.js'
 import { logRequests } from './middleware/log-requests.js'
 import { refundFailures } from './middleware/refund-failures.js'
 import { requireRoute } from './middleware/require-route.js'
-import { requireSoundRequest } from './middleware/require-sound-request.js'
+import { requireKnownExpectation } from './middleware/require-known-expectation.js'
+import { requireValidHttp } from './middleware/require-valid-http.js'
 import { makeShowAddressQuota } from './middleware/show-address-quota.js'
 import type { Operation } from './operation.js'
 import { isApiPath, makeRoutes } from './routes.js'
@@ -35,6 +37,8 @@ export interface AppDeps {
   /** Empty where links are relative. */
   readonly publicUrl: string
   readonly trustedProxyHops: number
+  /** API requests that are handled at a time. */
+  readonly maxInFlight: number
   /** Whether `/docs` and the OpenAPI document are served. */
   readonly docs: boolean
 }
@@ -45,17 +49,23 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
   const showAddressQuota = makeShowAddressQuota(deps)
   const app = new Koa<RequestState>()
-  app.on('error', (err: unknown) => deps.log.error({ err }, 'outside of the error boundary'))
+  app.on('error', (err: unknown, ctx?: Koa.Context) => {
+    // The server counts clients that are gone; whatever else arrives here has passed the error boundary.
+    if (ctx?.req.socket.destroyed) deps.log.debug({ err }, 'the client is gone')
+    else deps.log.error({ err }, 'outside of the error boundary')
+  })
   app.use(identifyRequest())
   app.use(logRequests(deps))
   app.use(securityHeaders())
   app.use(answerErrors({ log: deps.log, showAddressQuota }))
+  app.use(requireValidHttp())
   app.use(findRoute(routes))
   app.use(answerOptions({ showAddressQuota }))
+  app.use(onApi(limitInFlight(deps.maxInFlight)))
   app.use(onApi(admit(deps)))
   app.use(onApi(refundFailures(deps)))
   app.use(requireRoute())
-  app.use(requireSoundRequest())
+  app.use(requireKnownExpectation())
   app.use(routes.dispatch)
   return app
 }

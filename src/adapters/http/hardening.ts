@@ -12,6 +12,12 @@ export const JSON_DEPTH_LIMIT = 32
 /** The longest that a body may take to arrive; below `requestTimeout`, so that this answer still has all its headers. */
 export const BODY_TIMEOUT_MS = 15_000
 
+/** A connection on which nothing could be read or written for so long is closed, whatever is in flight on it. */
+export const STALLED_SOCKET_MS = 30_000
+
+/** How long a connection that the server ends stays open for the client to read the last response. */
+export const LINGER_MS = 1_000
+
 export const SERVER_OPTIONS: ServerOptions = {
   // Slow clients: headers, then the whole request, must arrive within these.
   headersTimeout: 10_000,
@@ -20,7 +26,7 @@ export const SERVER_OPTIONS: ServerOptions = {
   // Longer than the idle time of the load balancers in front (60 s as a rule): else they send into a closing connection.
   keepAliveTimeout: 75_000,
   maxHeaderSize: 8 * 1024,
-  // Node's own answer to a missing Host has no body: `requireSoundRequest` answers instead.
+  // Node's own response to a missing Host has no body: `requireValidHttp` responds instead.
   requireHostHeader: false,
   insecureHTTPParser: false,
 }

@@ -40,6 +40,16 @@ export class Metrics {
     registers: [this.registry],
   })
 
+  readonly #clientsGone = new Counter({
+    name: 'petstore_clients_gone_total',
+    help: 'Connections that closed before the response was complete, by client or timeout',
+    registers: [this.registry],
+  })
+  readonly #droppedConnections = new Counter({
+    name: 'petstore_dropped_connections_total',
+    help: 'Connections closed on arrival because MAX_CONNECTIONS was reached',
+    registers: [this.registry],
+  })
   readonly #redisChanges = new Counter({
     name: 'petstore_redis_changes_total',
     help: 'How often Redis went away (down), so that this replica gave out its part of the quotas, and came back (up)',
@@ -62,6 +72,14 @@ export class Metrics {
 
   countUnauthenticated(code: ErrorCode): void {
     this.#unauthenticated.inc({ code })
+  }
+
+  countClientGone(): void {
+    this.#clientsGone.inc()
+  }
+
+  countDroppedConnection(): void {
+    this.#droppedConnections.inc()
   }
 
   countRedisChange({ isUp }: { isUp: boolean }): void {

@@ -1,33 +1,93 @@
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import { createServer, ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
-import { randomUUID } from 'node:crypto'
+import { Server as NetServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { Connection } from './connection.js'
 import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE, errorBody } from './error-catalogue.js'
-import { SERVER_OPTIONS } from './hardening.js'
+import { LINGER_MS, SERVER_OPTIONS, STALLED_SOCKET_MS } from './hardening.js'
 
-const openSockets = new WeakMap<Server, ReadonlySet<Socket>>()
+export interface ServerDeps {
+  readonly log: Logger
+  /** Connections beyond these are closed as they arrive; without a limit if absent. */
+  readonly maxConnections?: number
+  /** Told of each client that closed its connection before its response was complete. */
+  readonly onClientGone?: () => void
+  /** Told of each connection that was closed because there were too many. */
+  readonly onConnectionDropped?: () => void
+}
 
-/** A server that gives everything it can to `listener`, and answers by itself, in the same form, what Node refuses before that. */
-export function makeServer(listener: RequestListener, log: Logger): Server {
-  const server = createServer(SERVER_OPTIONS, listener)
-  // `100 Continue` is said by whoever reads the body, once nothing else speaks against it; other expectations are refused like any fault.
-  server.on('checkContinue', listener)
-  server.on('checkExpectation', listener)
-  const sockets = new Set<Socket>()
-  openSockets.set(server, sockets)
+interface ServerState {
+  readonly connections: Map<Socket, Connection>
+  isClosing: boolean
+}
+
+const states = new WeakMap<Server, ServerState>()
+
+function stateOf(server: Server): ServerState {
+  const state = states.get(server) ?? { connections: new Map<Socket, Connection>(), isClosing: false }
+  states.set(server, state)
+  return state
+}
+
+/** A server that hands every request to `listener` and responds in the same format to what the parser rejects. No client can stop it. */
+export function makeServer(listener: RequestListener, deps: ServerDeps): Server {
+  const { log, maxConnections, onClientGone, onConnectionDropped } = deps
+  const server = createServer(SERVER_OPTIONS)
+  const state = stateOf(server)
+  const { connections } = state
+
+  server.timeout = STALLED_SOCKET_MS
+  if (maxConnections !== undefined) server.maxConnections = maxConnections
+  server.on('drop', () => onConnectionDropped?.())
+  // A client that closes its sending side behind a complete request still gets the response. Node does not document this property.
+  Object.assign(server, { httpAllowHalfOpen: true })
+
   server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
+    const connection = new Connection(socket)
+    connections.set(socket, connection)
+    if (state.isClosing) connection.closeSoon()
+    // Node stops listening for errors once a connection is handed over by CONNECT; an error without a listener would end the process.
+    socket.on('error', (error) => log.debug({ cause: error.message }, 'connection error'))
+    socket.on('close', () => {
+      connections.delete(socket)
+      if (connection.wasCut) onClientGone?.()
+    })
   })
-  server.on('connect', (request, socket) => answerConnect(listener, request, socket))
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerUnreadable(error, socket, log))
+
+  const handle: RequestListener = (request, response) => {
+    connections.get(request.socket)?.add(request, response)
+    listener(request, response)
+  }
+  server.on('request', handle)
+  // `100 Continue` is sent by the middleware that reads the body, once nothing else speaks against it; other expectations get 417.
+  server.on('checkContinue', handle)
+  server.on('checkExpectation', handle)
+
+  server.on('connect', (request, duplex) => {
+    const socket = duplex as Socket
+    // Node has detached the responses that are in flight from the connection: they could no longer be finished in order.
+    if (connections.get(socket)?.isBusy !== false) socket.destroy()
+    else respondToConnect(listener, request, socket)
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
+    const socket = duplex as Socket
+    if (!isParserError(error) || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    connections.get(socket)?.fail(error, (failed) => {
+      if (failed === 'head' && socket.writable) respondToUnreadable(error, socket, log)
+      else endGracefully(socket)
+    })
+  })
   return server
 }
 
-/** Starts listening. Resolves to the address to reach the server at; rejects with a sentence for the operator when the port is taken. */
+/** Starts listening. Resolves to the URL of the server; rejects with Node's error if it cannot listen there. */
 export async function listen(server: Server, host: string, port: number): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -40,51 +100,59 @@ export async function listen(server: Server, host: string, port: number): Promis
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`
 }
 
-/** From now on answers tell their clients not to use the connection again: a balancer then turns to another replica by itself. */
+/** From now on responses tell clients not to reuse the connection: a load balancer then turns to another replica by itself. */
 export function announceClose(server: Server): void {
-  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
+  const state = stateOf(server)
+  state.isClosing = true
+  for (const connection of state.connections.values()) connection.closeSoon()
 }
 
-/** Lets requests in progress end, for `timeoutMs` at most; then cuts them. */
-export async function drain(server: Server, timeoutMs: number): Promise<void> {
-  // A connection whose request is in progress stays open after its answer, so idle ones are closed again and again.
-  const closeIdle = setInterval(() => closeIdleConnections(server), 50)
-  // Node itself no longer counts a connection with CONNECT on it.
-  const cut = setTimeout(() => openSockets.get(server)?.forEach((socket) => socket.destroy()), timeoutMs)
-  await new Promise((resolve) => server.close(resolve))
-  clearInterval(closeIdle)
-  clearTimeout(cut)
+export interface DrainLimits {
+  /** How long connections without a complete request stay open: a load balancer may just have sent one on them. */
+  readonly graceMs: number
+  /** When connections with unfinished responses are closed, too. At least `graceMs`. */
+  readonly timeoutMs: number
 }
 
-/** For Node a connection on which nothing was ever sent, as browsers open them beforehand, is not idle. */
-function closeIdleConnections(server: Server): void {
-  server.closeIdleConnections()
-  for (const socket of openSockets.get(server) ?? []) if (socket.bytesRead === 0) socket.destroy()
+/** Stops listening, finishes the responses to complete requests and closes every connection. */
+export async function drain(server: Server, { graceMs, timeoutMs }: DrainLimits): Promise<void> {
+  announceClose(server)
+  const { connections } = stateOf(server)
+  // Not `http.Server.close`, which closes idle connections at once, without the grace.
+  const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve))
+  const startedMs = performance.now()
+  const closeUnused = setInterval(() => {
+    const elapsedMs = performance.now() - startedMs
+    for (const { socket, isServing } of connections.values()) {
+      if (elapsedMs >= timeoutMs || (elapsedMs >= graceMs && !isServing)) socket.destroy()
+    }
+  }, 20)
+  await closed
+  clearInterval(closeUnused)
 }
 
-/** Node has no answer of its own for CONNECT: it gets the one of any method that an address does not know. */
-function answerConnect(listener: RequestListener, request: IncomingMessage, socket: Duplex): void {
+/** Node has no response of its own to CONNECT: it gets the one of any method that a path does not allow. */
+function respondToConnect(listener: RequestListener, request: IncomingMessage, socket: Socket): void {
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
-  response.assignSocket(socket as Socket)
-  // Nothing is ever tunnelled: a client that keeps its side open is not waited for.
-  response.on('finish', () => socket.end(() => socket.destroy()))
-  socket.on('error', () => socket.destroy())
+  response.assignSocket(socket)
+  response.on('finish', () => endGracefully(socket.resume()))
   listener(request, response)
 }
 
-const CODES: Readonly<Record<string, ErrorCode>> = {
+const PARSER_ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-/** No request was read, so there is no key and no quota to report: the request id and the error body are all there is. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, log: Logger): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const code = CODES[error.code ?? ''] ?? 'bad_request'
+/** Everything else that reaches `clientError` is an error of the connection itself. */
+function isParserError({ code = '' }: NodeJS.ErrnoException): boolean {
+  return code.startsWith('HPE_') || code in PARSER_ERROR_CODES
+}
+
+/** No request was read, so there is no key and no quota to report: the response has a request ID and the error body. */
+function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, log: Logger): void {
+  const code = PARSER_ERROR_CODES[error.code ?? ''] ?? 'bad_request'
   const { status } = ERROR_CATALOGUE[code]
   const requestId = randomUUID()
   const body = JSON.stringify(errorBody(code))
@@ -98,7 +166,16 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, log: Log
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
   ]
-  // A client that keeps its side open is not waited for: it may be one of the slow ones that the timeouts are for.
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+  endGracefully(socket)
   log.info({ requestId, status, code, cause: error.code }, 'unreadable request')
+}
+
+/**
+ * Ends our side and closes the connection when the client has ended its own, or soon after. What the client still sends is read until then:
+ * closing on unread bytes resets the connection, and the client might lose the response.
+ */
+function endGracefully(socket: Socket): void {
+  socket.end()
+  void delay(LINGER_MS, undefined, { ref: false }).then(() => socket.destroy())
 }

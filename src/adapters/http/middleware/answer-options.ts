@@ -3,14 +3,18 @@ import { HttpError } from '../http-error.js'
 import { isApiPath } from '../routes.js'
 import type { ShowAddressQuota } from './show-address-quota.js'
 
+/** What the server as a whole allows: the response to `OPTIONS *`. */
+const SERVER_METHODS = 'GET, HEAD, OPTIONS, POST'
+
 /** OPTIONS needs no key and costs nothing: a browser's preflight cannot carry one. */
 export function answerOptions({ showAddressQuota }: { showAddressQuota: ShowAddressQuota }): Middleware {
   return async function answerAllowedMethods(ctx, next) {
     const { found } = ctx.state
     if (ctx.method !== 'OPTIONS') return next()
-    if (!found) throw new HttpError('not_found')
+    const allow = ctx.path === '*' ? SERVER_METHODS : found?.allow
+    if (allow === undefined) throw new HttpError('not_found')
     if (isApiPath(ctx.path)) await showAddressQuota(ctx)
     ctx.status = 204
-    ctx.set('Allow', found.allow)
+    ctx.set('Allow', allow)
   }
 }

@@ -1,0 +1,29 @@
+import type { Middleware, RequestContext } from '../context.js'
+import { HttpError } from '../http-error.js'
+
+/** `uri-host [":" port]` (RFC 9110, 7.2), which may be empty: an IP literal in brackets, or a registered name. */
+const HOST = /^(\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(:\d*)?$/
+
+/** Rejects what Node's parser lets pass although this server cannot take it for HTTP/1.1. */
+export function requireValidHttp(): Middleware {
+  return async function requireVersionHostAndFraming(ctx, next) {
+    const error = errorIn(ctx)
+    // Proxies and servers differ in what they make of such a request, and so in where they see the next one begin.
+    if (error) throw new HttpError('bad_request', { message: error, headers: { Connection: 'close' } })
+    await next()
+  }
+}
+
+function errorIn({ req }: RequestContext): string | undefined {
+  const { httpVersion } = req
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return 'The HTTP version must be 1.1 or 1.0.'
+
+  const hosts = req.headersDistinct['host'] ?? []
+  const isMissing = hosts.length === 0 && httpVersion === '1.1'
+  if (isMissing || hosts.length > 1) return 'Exactly one Host header is required.'
+  if (hosts[0] !== undefined && !HOST.test(hosts[0])) return 'The Host header is not valid.'
+
+  const coding = req.headers['transfer-encoding']
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return 'The only supported Transfer-Encoding is chunked.'
+  return undefined
+}

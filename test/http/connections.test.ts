@@ -1,0 +1,240 @@
+import { once } from 'node:events'
+import type { RequestListener, Server } from 'node:http'
+import type { Socket } from 'node:net'
+import { connect } from 'node:net'
+import { expect } from 'chai'
+import { pino } from 'pino'
+import { listen, makeServer } from '../../src/adapters/http/server.js'
+import { TOKENS } from '../../src/container.js'
+import type { PetStore } from '../../src/core/ports/pet-store.js'
+import { expectError, tripleOf } from '../support/answers.js'
+import type { TestApi } from '../support/api.js'
+import { startApi } from '../support/api.js'
+import { HeldPetStore } from '../support/held-pet-store.js'
+import { exchange, head } from '../support/raw-socket.js'
+import { until } from '../support/until.js'
+import { ampleKey, withApi } from '../support/with-api.js'
+
+const REX = JSON.stringify({ name: 'Rex', categoryId: 7 })
+
+describe('a connection', () => {
+  let api: TestApi
+  let auth: string
+  const sockets = new Set<Socket>()
+
+  before(async () => {
+    api = await startApi()
+    auth = `Authorization: Bearer ${await ampleKey(api)}`
+  })
+  afterEach(() => {
+    for (const socket of sockets) socket.destroy()
+    sockets.clear()
+  })
+  after(() => api.stop())
+
+  function open(url: string, bytes: string): Socket {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname, () => socket.write(bytes))
+    // What becomes of this side of it is not what a test is about.
+    socket.on('error', () => socket.destroy())
+    sockets.add(socket)
+    return socket
+  }
+
+  const post = (fields: readonly string[] = [`Content-Length: ${REX.length}`], body = REX) =>
+    head('POST /v1/pets HTTP/1.1', ['Host: pets', auth, 'Content-Type: application/json', ...fields]) + body
+
+  const unreadable: Readonly<Record<string, readonly [bytes: string, status: number]>> = {
+    'stray bytes': ['garbage\r\n\r\n', 400],
+    'a second request with a broken head': ['GET /v1/pets HTTP/1.1\r\nHost pets\r\n\r\n', 400],
+    'a second request that is too large': [head('GET /v1/pets HTTP/1.1', ['Host: pets', `X-Long: ${'x'.repeat(9_000)}`]), 431],
+  }
+
+  for (const [what, [bytes, status]] of Object.entries(unreadable)) {
+    for (const end of [false, true]) {
+      const how = end ? ', also when the client closes its sending side' : ''
+      it(`gives a request its response before ${what} right behind it gets ${status} and ends it${how}`, async () => {
+        const answers = await exchange(api.url, post() + bytes, { end })
+        expect(answers.map((answer) => answer.status)).to.deep.equal([201, status])
+        const [created, rejected] = answers
+        expect(tripleOf(created!).limit).to.equal(100_000)
+        expect(rejected!.headers['connection']).to.equal('close')
+      })
+    }
+  }
+
+  it('gives all pipelined requests their responses, in order, before stray bytes behind them get 400', async () => {
+    const get = (limit: number) => head(`GET /v1/pets?limit=${limit} HTTP/1.1`, ['Host: pets', auth])
+    const answers = await exchange(api.url, `${get(1)}${post()}${get(2)}garbage\r\n\r\n`)
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 201, 200, 400])
+    expect((JSON.parse(answers[2]!.text) as unknown[]).length).to.equal(2)
+  })
+
+  it('has one response to a request that was rejected early, whatever comes of its chunked body', async () => {
+    const rejected = head('POST /v1/pets HTTP/1.1', ['Host: pets', 'Transfer-Encoding: chunked'])
+    const answers = await exchange(api.url, `${rejected}5\r\nabcde\r\n`, { afterFirst: 'zz\r\n' })
+    expect(answers.map(({ status }) => status)).to.deep.equal([401])
+  })
+
+  for (const [what, fields, body] of [
+    ['in broken chunks', ['Transfer-Encoding: chunked'], '5\r\n{"nam\r\nzz\r\n'],
+    ['that ends early', ['Content-Length: 500'], '{"name":'],
+  ] as const) {
+    it(`has one response to a request with a body ${what}: 400, with the quota headers of the key`, async () => {
+      const answers = await exchange(api.url, post(fields, body), { end: what === 'that ends early' })
+      expect(answers).to.have.length(1)
+      expectError(answers[0]!, 400, 'bad_request')
+      expect(tripleOf(answers[0]!).limit).to.equal(100_000)
+      expect(answers[0]!.headers['connection']).to.equal('close')
+    })
+  }
+
+  it('gives a client that closes its sending side behind a complete request the response', async () => {
+    const pets = new HeldPetStore()
+    await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
+      const bytes = head('GET /v1/pets HTTP/1.1', ['Host: pets', `Authorization: Bearer ${key}`])
+      const answers = exchange(own.url, bytes, { end: true })
+      await until('the request is in flight', () => pets.heldCount === 1)
+      // A round trip later the server has seen the end of the other connection, too.
+      await own.send('/livez')
+      pets.release()
+      expect((await answers).map(({ status }) => status)).to.deep.equal([200])
+    })
+  })
+
+  it('is closed by CONNECT while a response is in flight on it, and no other connection notices', async () => {
+    const get = head('GET /livez HTTP/1.1', ['Host: pets'])
+    for (const before of [get, get + get, post(), post() + get]) {
+      const socket = open(api.url, `${before}CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n`)
+      await closed(socket)
+      expect((await api.send('/livez')).status).to.equal(200)
+    }
+  })
+
+  it('survives a reset right behind CONNECT', async () => {
+    for (let attempt = 0; attempt < 50; attempt += 1) {
+      const socket = open(api.url, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
+      await once(socket, 'connect')
+      setImmediate(() => socket.resetAndDestroy())
+      await closed(socket)
+    }
+    expect((await api.send('/livez')).status).to.equal(200)
+  })
+
+  it('is not upgraded, but ends with the response to a request that asked for it', async () => {
+    const get = head('GET /v1/pets?limit=1 HTTP/1.1', ['Host: pets', auth])
+    const upgrade = head('GET /v1/pets?limit=2 HTTP/1.1', ['Host: pets', auth, 'Connection: Upgrade', 'Upgrade: websocket'])
+    for (const bytes of [get + upgrade, get + upgrade + get]) {
+      const answers = await exchange(api.url, bytes)
+      expect(answers.map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([
+        [200, 'keep-alive'],
+        [200, 'close'],
+      ])
+    }
+  })
+
+  it('that the client resets in the middle of a request is no error in the log', async () => {
+    const halves = [post(['Content-Length: 500'], '{'), post().slice(0, -1), post(), 'GET /v1/pe']
+    const before = api.logLines.length
+    for (let attempt = 0; attempt < 80; attempt += 1) {
+      const socket = open(api.url, halves[attempt % halves.length]!)
+      await once(socket, 'connect')
+      setTimeout(() => socket.resetAndDestroy(), attempt % 5)
+      await closed(socket)
+    }
+    await until('the connections are closed', async () => (await connectionCount(api.server)) === 0)
+    expect(api.logLines.slice(before).filter(({ level }) => Number(level) > 30)).to.be.empty
+  })
+
+  describe('of a server with limits of its own', () => {
+    const servers = new Set<Server>()
+
+    async function serve(
+      listener: RequestListener,
+      change: (server: Server) => void,
+      deps: Partial<Parameters<typeof makeServer>[1]> = {},
+    ) {
+      const server = makeServer(listener, { log: pino({ level: 'silent' }), ...deps })
+      servers.add(server)
+      change(server)
+      return { server, url: await listen(server, '127.0.0.1', 0) }
+    }
+    afterEach(() => {
+      for (const server of servers) {
+        server.closeAllConnections()
+        server.close()
+      }
+      servers.clear()
+    })
+
+    it('is closed when nothing can be written for 30 s because the client does not read', async () => {
+      const written = Buffer.alloc(50_000_000)
+      let gone = 0
+      const { server, url } = await serve(
+        (_request, response) => void response.end(written),
+        (it) => {
+          expect(it.timeout).to.equal(30_000)
+          // The same server, with less patience.
+          it.timeout = 100
+        },
+        { onClientGone: () => (gone += 1) },
+      )
+      open(url, 'GET / HTTP/1.1\r\nHost: pets\r\n\r\n').pause()
+      await until('the client is connected', async () => (await connectionCount(server)) === 1)
+      await until('the server has closed the connection', async () => (await connectionCount(server)) === 0)
+      await until('the client is counted as gone', () => gone === 1)
+    })
+
+    it('is closed on arrival when there are as many as allowed, and those before it are served', async () => {
+      let dropped = 0
+      const { url } = await serve(
+        (_request, response) => void response.end('served'),
+        () => undefined,
+        { maxConnections: 2, onConnectionDropped: () => (dropped += 1) },
+      )
+      const first = open(url, '')
+      const second = open(url, '')
+      await Promise.all([once(first, 'connect'), once(second, 'connect')])
+      const third = open(url, 'GET / HTTP/1.1\r\nHost: pets\r\n\r\n')
+      await closed(third)
+      expect(dropped).to.equal(1)
+      for (const socket of [first, second]) {
+        socket.write('GET / HTTP/1.1\r\nHost: pets\r\n\r\n')
+        const [bytes] = (await once(socket, 'data')) as [Buffer]
+        expect(bytes.toString()).to.match(/^HTTP\/1\.1 200 OK\r\n/)
+      }
+    })
+  })
+})
+
+describe('requests beyond MAX_IN_FLIGHT', () => {
+  it('get 503 with Retry-After at once, cost nothing, and leave health alone', async () => {
+    const pets = new HeldPetStore()
+    const rebind: NonNullable<Parameters<typeof withApi>[0]['rebind']> = (container) =>
+      void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets)
+    await withApi({ rebind, config: { maxInFlight: 2 } }, async (api) => {
+      const { secret: key } = await api.issueKey('free')
+      const held = [api.send('/v1/pets', { key }), api.send('/v1/pets', { key })]
+      await until('both are in flight', () => pets.heldCount === 2)
+
+      const rejected = await api.send('/v1/pets', { key })
+      expectError(rejected, 503, 'service_unavailable')
+      expect(rejected.headers['retry-after']).to.equal('1')
+      expect(tripleOf(rejected).limit).to.equal(30)
+      expect((await api.send('/livez')).status).to.equal(200)
+
+      pets.release()
+      expect((await Promise.all(held)).map(({ status }) => status)).to.deep.equal([200, 200])
+      expect(tripleOf(await api.send('/v1/pets', { key })).remaining).to.equal(57)
+    })
+  })
+})
+
+/** Whether by a reset or in order. */
+async function closed(socket: Socket): Promise<void> {
+  await new Promise((resolve) => socket.resume().once('close', resolve))
+}
+
+async function connectionCount(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))))
+}
