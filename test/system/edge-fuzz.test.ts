@@ -1,0 +1,138 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { Conversation } from '../support/edge-fuzzer.js'
+import { converse, sampleConversations } from '../support/edge-fuzzer.js'
+import type { ServiceProcess } from '../support/process.js'
+import { endProcesses, startService } from '../support/process.js'
+
+const CONNECTIONS = process.env['LONG'] === '1' ? 100_000 : 3_000
+const AT_ONCE = 48
+const BATCH = 500
+/** What the heap of a process that leaks nothing may still grow by between two collections. */
+const GROWTH_BYTES = 64 * 1024 * 1024
+/** `FUZZ_SEED=… npm test` repeats a run. */
+const SEED = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+
+describe(`${CONNECTIONS} connections with random messages on both ports (FUZZ_SEED=${SEED})`, function () {
+  this.timeout(CONNECTIONS * 30)
+  let folder: string
+  let service: ServiceProcess
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'petstore-fuzz-'))
+    const plansFile = join(folder, 'plans.json')
+    writeFileSync(plansFile, JSON.stringify(plansWithoutBounds()))
+    service = await startService({ PLANS_FILE: plansFile, LOG_LEVEL: 'warn' })
+  })
+  after(async () => {
+    await endProcesses()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('disturb no well-behaved client, cause no error in the log, leave the memory flat and the service able to stop', async () => {
+    const wellBehaved = [behaveWell(service.url, service.keys.pro), watchHealth(service.adminUrl)]
+    let flatBytes = 0
+    for (let sent = 0; sent < CONNECTIONS; sent += BATCH) {
+      const batch = sampleConversations(service.keys.business, SEED + sent, BATCH)
+      await inParallel(batch, (conversation, index) => attack(index % 4 === 0 ? service.adminUrl : service.url, conversation))
+      if (sent <= CONNECTIONS / 4) flatBytes = Math.max(flatBytes, await residentBytes(service))
+    }
+    const counts = await Promise.all(wellBehaved.map((client) => client.stop()))
+
+    expect(Math.min(...counts)).to.be.above(CONNECTIONS / 100)
+    expect(service.logLines.filter((line) => (JSON.parse(line) as { level: number }).level >= 50)).to.deep.equal([])
+    expect((await residentBytes(service)) - flatBytes).to.be.below(GROWTH_BYTES)
+    expect(await service.stop()).to.equal(0)
+  })
+})
+
+async function attack(url: string, conversation: Conversation): Promise<void> {
+  const received = await converse(url, conversation)
+  if (received === '' || /^HTTP\/1\.1 \d{3} /.test(received)) return
+  throw new Error(`${JSON.stringify(conversation.segments.map(String))} got ${JSON.stringify(received)}`)
+}
+
+async function inParallel<Item>(items: readonly Item[], work: (item: Item, index: number) => Promise<void>): Promise<void> {
+  const queue = [...items.entries()]
+  const workers = Array.from({ length: AT_ONCE }, async () => {
+    for (let next = queue.shift(); next; next = queue.shift()) await work(next[1], next[0])
+  })
+  await Promise.all(workers)
+}
+
+interface Client {
+  /** Resolves to the number of requests; rejects with the first response that was not the right one. */
+  stop(): Promise<number>
+}
+
+/** One request after the other on one connection. */
+function repeat(work: (agent: Agent) => Promise<void>): Client {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  let stopped = false
+  const done = (async () => {
+    let count = 0
+    for (; !stopped; count += 1) await work(agent)
+    return count
+  })()
+  // A failure is the test's to see when it stops the client.
+  done.catch(() => undefined)
+  return {
+    async stop() {
+      stopped = true
+      return done.finally(() => agent.destroy())
+    },
+  }
+}
+
+function behaveWell(url: string, key: string): Client {
+  return repeat(async (agent) => {
+    const listed = await exchange(agent, `${url}/v1/pets?limit=2`, key)
+    expect(listed.status).to.equal(200)
+    expect((JSON.parse(listed.text) as { id: number }[]).map(({ id }) => id)).to.deep.equal([1, 2])
+    const body = JSON.stringify({ name: 'Bello', categoryId: 7 })
+    const created = await exchange(agent, `${url}/v1/pets`, key, body)
+    expect(created.status).to.equal(201)
+    expect(JSON.parse(created.text)).to.include({ name: 'Bello', categoryId: 7, status: 'available' })
+  })
+}
+
+function watchHealth(url: string): Client {
+  return repeat(async (agent) => {
+    expect((await exchange(agent, `${url}/health`)).status).to.equal(200)
+  })
+}
+
+async function exchange(agent: Agent, url: string, key?: string, body?: string): Promise<{ status: number; text: string }> {
+  const headers = {
+    ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  }
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, { agent, headers, method: body === undefined ? 'GET' : 'POST' })
+    outgoing.once('error', reject)
+    outgoing.once('response', (incoming) => {
+      let text = ''
+      incoming.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+      incoming.once('error', reject)
+      incoming.once('end', () => resolve({ status: incoming.statusCode ?? 0, text }))
+    })
+    outgoing.end(body)
+  })
+}
+
+function plansWithoutBounds(): object {
+  const limits = { minute: 100_000_000, day: 100_000_000 }
+  return {
+    plans: { free: { limits }, pro: { limits }, business: { limits }, enterprise: {} },
+    ban: { graceMs: 1_000, minStrikes: 60, firstMs: 60_000, longestMs: 86_400_000, forgetAfterMs: 86_400_000 },
+    failedAuthenticationsPerMinute: 30,
+  }
+}
+
+async function residentBytes({ adminUrl }: ServiceProcess): Promise<number> {
+  const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+  return Number(/^process_resident_memory_bytes (\d+)$/m.exec(metrics)?.[1])
+}
