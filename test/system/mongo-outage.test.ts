@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { expectError, rateLimitFields } from '../support/answers.js'
 import { freePort } from '../support/engines/free-port.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { anOwnRedis, aRedisDatabase } from '../support/engines/redis-engine.js'
 import { sharedSettings } from '../support/replicas.js'
 import { anOwnMongo } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
@@ -70,13 +70,14 @@ describe('the service, when MongoDB goes away', () => {
         const beganMs = performance.now()
         await begin()
         await until('each client was told twice on average', () => writers.count(503) >= 2 * CLIENTS, 20_000)
-        expect((await service.send('/readyz')).status).to.equal(503)
+        expect((await service.send('/readyz')).status).to.equal(200)
         expect((await service.send('/livez')).status).to.equal(200)
+        expect(await healthOf(service)).to.deep.include({ status: 'failing', ready: true, dependencies: { mongodb: 'down', redis: 'up' } })
 
         const acknowledgedBefore = writers.count(201)
         await end()
         const endMs = performance.now()
-        await until('it is ready again', async () => (await service.send('/readyz')).status === 200, 8_000)
+        await until('/health reports ok again', async () => (await healthOf(service)).status === 'ok', 8_000)
         const readyMs = performance.now()
         await until('50 more pets are acknowledged', () => writers.count(201) >= acknowledgedBefore + 50, 20_000)
         await writers.stop()
@@ -84,7 +85,7 @@ describe('the service, when MongoDB goes away', () => {
 
         const slowestMs = Math.max(...writers.written.filter(({ answer }) => answer?.status === 503).map(({ tookMs }) => tookMs))
         const firstMs = Math.min(...writers.acknowledged.map((written) => written.endMs).filter((writtenMs) => writtenMs > endMs))
-        const away = `away for ${Math.round(endMs - beganMs)} ms, ready ${Math.round(readyMs - endMs)} ms and first 201 ${Math.round(firstMs - endMs)} ms after that`
+        const away = `away for ${Math.round(endMs - beganMs)} ms, healthy ${Math.round(readyMs - endMs)} ms and first 201 ${Math.round(firstMs - endMs)} ms after that`
         console.error(
           `Figures: ${what}: ${writers.count(201)} × 201, ${writers.count(503)} × 503, slowest 503 ${Math.round(slowestMs)} ms; ${away}`,
         )
@@ -156,7 +157,24 @@ describe('the service, when MongoDB goes away', () => {
         expect(await within(8_000, 'the service ends', service.stop())).to.equal(0)
       })
     }
+
+    it('stops within SHUTDOWN_TIMEOUT_MS, closing MongoDB and Redis included, while both are frozen', async function () {
+      const ownRedis = await anOwnRedis(this)
+      const service = await startService({ ...settings, REDIS_URL: ownRedis.url, SHUTDOWN_TIMEOUT_MS: '300' })
+      expect((await service.send('/v1/pets', { key })).status).to.equal(200)
+      await Promise.all([server.freeze(), ownRedis.freeze()])
+      // The breaker opens, and its probe waits for Redis.
+      await service.send('/v1/pets', { key })
+      const signalledMs = performance.now()
+      expect(await within(8_000, 'the service ends', service.stop())).to.equal(0)
+      expect(performance.now() - signalledMs).to.be.below(2_000)
+      await ownRedis.stop()
+    })
   })
+
+  async function healthOf({ adminUrl }: ServiceProcess): Promise<{ status: string }> {
+    return (await (await fetch(`${adminUrl}/health`)).json()) as { status: string }
+  }
 
   async function remainingToday(service: ServiceProcess): Promise<number> {
     const answer = await service.send('/v1/pets?limit=1', { key })

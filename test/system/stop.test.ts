@@ -124,7 +124,8 @@ describe('the service, told to stop', () => {
   it('serves one more request on a connection that was idle, because a load balancer may just have sent it', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
     const socket = await openSocket(service.url)
-    await fetch(`${service.url}/livez`)
+    socket.write('GET /livez HTTP/1.1\r\nHost: pets\r\n\r\n')
+    await once(socket, 'data')
     service.signal('SIGTERM')
     await until('new connections are refused', () => refusesConnections(service))
 
