@@ -167,7 +167,7 @@ describe('the OpenAPI document', () => {
     })
     for (const { responses } of operations()) {
       for (const [status, response] of Object.entries(responses)) {
-        if (!/^2/.test(status)) expect(response, `${status} is shared by the operations`).to.have.all.keys('$ref')
+        if (!status.startsWith('2')) expect(response, `${status} is shared by the operations`).to.have.all.keys('$ref')
       }
     }
   })
