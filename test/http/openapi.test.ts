@@ -1,6 +1,11 @@
+import addFormats from 'ajv-formats'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect } from 'chai'
 import { parse } from 'yaml'
 import { ERROR_CATALOGUE } from '../../src/adapters/http/error-catalogue.js'
+import { ERROR_RESPONSES } from '../../src/adapters/http/error-responses.js'
+import { buildOpenApiDocument } from '../../src/adapters/http/openapi.js'
+import { readConfig } from '../../src/config.js'
 import { TOKENS } from '../../src/container.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { expectError } from '../support/answers.js'
@@ -11,32 +16,60 @@ import { patientPlans, sweep, sweepFailures, sweepRemoved } from '../support/swe
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { withApi } from '../support/with-api.js'
 
+interface Reference {
+  readonly $ref: string
+}
+
 interface Response {
-  readonly headers: Readonly<Record<string, { readonly $ref: string }>>
+  readonly headers: Readonly<Record<string, Reference>>
   readonly content: Readonly<Record<string, { readonly examples?: Readonly<Record<string, { readonly value: unknown }>> }>>
+}
+
+interface Parameter {
+  readonly name: string
+  readonly description?: string
+  readonly example?: unknown
+  readonly schema: Readonly<Record<string, unknown>>
 }
 
 interface OperationObject {
   readonly operationId: string
   readonly deprecated?: boolean
-  readonly responses: Readonly<Record<string, Response>>
+  readonly parameters?: readonly Parameter[]
+  readonly responses: Readonly<Record<string, Response | Reference>>
   readonly 'x-stability'?: string
 }
 
+type Schema = Readonly<Record<string, unknown>>
+
 interface Document {
   readonly openapi: string
-  readonly info: { readonly version: string }
+  readonly info: { readonly version: string; readonly description: string; readonly contact: unknown }
   readonly servers: readonly { readonly url: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
   readonly components: {
     readonly headers: Readonly<Record<string, { readonly required?: boolean }>>
-    readonly schemas: { readonly Error: { readonly properties: { readonly code: { readonly enum: readonly string[] } } } }
+    readonly responses: Readonly<Record<string, Response>>
+    readonly schemas: Readonly<Record<string, Schema & { readonly properties: Readonly<Record<string, Schema>> }>>
   }
 }
 
 /** What any HTTP answer may carry, and what hardening adds: not part of the contract. */
 const NOT_DECLARED =
   /^(date|connection|keep-alive|content-.*|transfer-encoding|cache-control|referrer-policy|cross-origin-.*|strict-transport-.*|x-content-type-.*)$/
+
+const nameIn = ({ $ref }: Reference) => $ref.slice($ref.lastIndexOf('/') + 1)
+
+/** Every object of the document, with the JSON pointer to it. */
+function nodesOf(value: unknown, pointer = ''): [string, Readonly<Record<string, unknown>>][] {
+  if (typeof value !== 'object' || value === null) return []
+  const below = Object.entries(value).flatMap(([key, child]) =>
+    nodesOf(child, `${pointer}/${encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'))}`),
+  )
+  return [[pointer, value as Readonly<Record<string, unknown>>], ...below]
+}
+
+const build = (serverUrl: string) => buildOpenApiDocument({ serverUrl, plans: readConfig({}).plans }) as unknown as Document
 
 describe('the OpenAPI document', () => {
   let api: TestApi
@@ -61,20 +94,27 @@ describe('the OpenAPI document', () => {
     return document.paths[template]?.[method.toLowerCase()]
   }
 
+  /** The response that the document has for this status; follows its reference. */
+  const responseOf = ({ responses }: OperationObject, status: number): Response | undefined => {
+    const response = responses[status] ?? responses['default']
+    return response && '$ref' in response ? document.components.responses[nameIn(response)] : response
+  }
+
+  const operations = () => Object.values(document.paths).flatMap((methods) => Object.values(methods))
+
   const sweptOperations = (): [Swept, OperationObject][] =>
     swept.flatMap((one) => {
       const operation = operationOf(one)
       return operation ? [[one, operation] as [Swept, OperationObject]] : []
     })
 
-  it('is OpenAPI 3.1 of this version, relative to /v1, with the four operations', () => {
+  it('is OpenAPI 3.1 of this version, with the four operations', () => {
     expect(document).to.include({ openapi: '3.1.0' })
     expect(document.info.version).to.equal('1.0.0')
-    expect(document.servers.map(({ url }) => url)).to.deep.equal(['/v1'])
-    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    const listed = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId }]) => `${method} ${path} ${operationId}`),
     )
-    expect(operations).to.have.members([
+    expect(listed).to.have.members([
       'get /pets listPets',
       'post /pets createPet',
       'get /pets/{petId} getPet',
@@ -95,58 +135,147 @@ describe('the OpenAPI document', () => {
       expect(((await own.send('/openapi.json')).json as Document).servers[0]?.url).to.equal('https://pets.example/shop/v1')
     }))
 
-  it('declares every status and code that the sweep met', () => {
+  it('names its server by an absolute URL, and its contact below it', () => {
+    const { servers, info } = build('https://pets.example/shop')
+    expect(servers.map(({ url }) => url)).to.deep.equal(['https://pets.example/shop/v1'])
+    expect(info.contact).to.deep.equal({ name: 'Pet Store maintainers', url: 'https://pets.example/shop/docs' })
+  })
+
+  it('has a description of at most five lines, because generators copy it into every file', () => {
+    expect(document.info.description.split('\n')).to.have.length.within(1, 5)
+  })
+
+  it('has a response for every status that the sweep met, with an example of its code', () => {
     const met = sweptOperations()
     expect(met).to.have.length.above(100)
-    for (const [{ path, method, answer }, { operationId, responses }] of met) {
-      const response = responses[answer.status]
-      expect(response, `${operationId} answers ${answer.status}`).to.be.an('object')
+    for (const [{ path, method, answer }, operation] of met) {
+      const response = responseOf(operation, answer.status)
+      expect(response, `${operation.operationId} returns ${answer.status}`).to.be.an('object')
       const { code } = answer.status >= 400 ? (answer.json as { code: string }) : { code: undefined }
       if (code !== undefined)
         expect(response?.content['application/json']?.examples, `${method} ${path}: ${answer.status}`).to.have.property(code)
     }
   })
 
-  it('declares every header that the sweep met, and every answer carries those that are declared as required', () => {
-    const operations = sweptOperations()
-    for (const [{ path, method, answer }, { responses }] of operations) {
-      const declared = Object.keys(responses[answer.status]?.headers ?? {})
-      const required = declared.filter((name) => document.components.headers[name]?.required)
+  it('describes by status the errors that programs treat differently, and all others by default', () => {
+    const described = Object.fromEntries(operations().map(({ operationId, responses }) => [operationId, Object.keys(responses)]))
+    expect(described).to.deep.equal({
+      listPets: ['200', '400', '401', '429', '503', 'default'],
+      createPet: ['201', '400', '401', '415', '422', '429', '503', 'default'],
+      getPet: ['200', '400', '401', '404', '410', '429', '503', 'default'],
+      listOrders: ['200', '400', '401', '429', '503', 'default'],
+    })
+    for (const { responses } of operations()) {
+      for (const [status, response] of Object.entries(responses)) {
+        if (!status.startsWith('2')) expect(response, `${status} is shared by the operations`).to.have.all.keys('$ref')
+      }
+    }
+  })
+
+  it('declares every header that the sweep met, and every response carries those that are declared as required', () => {
+    for (const [{ path, method, answer }, operation] of sweptOperations()) {
+      const declared = Object.entries(responseOf(operation, answer.status)?.headers ?? {})
+      const required = declared.filter(([, header]) => document.components.headers[nameIn(header)]?.required)
       const sent = Object.keys(answer.headers).filter((name) => !NOT_DECLARED.test(name))
       const what = `${method} ${path}: ${answer.status}`
-      expect(sent, what).to.include.members(required.map((name) => name.toLowerCase()))
+      expect(sent, what).to.include.members(required.map(([name]) => name.toLowerCase()))
       expect(
-        declared.map((name) => name.toLowerCase()),
+        declared.map(([name]) => name.toLowerCase()),
         what,
       ).to.include.members(sent)
     }
   })
 
-  it('promises the quota triple and the request id on every answer that a route gives', () => {
-    const names = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-Request-Id']
-    for (const { responses } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
-      for (const [status, { headers }] of Object.entries(responses)) {
-        if (status !== '408' && status !== '431') expect(headers, status).to.include.keys(names)
-      }
-    }
-    for (const name of names) expect(document.components.headers[name]).to.include({ required: true })
-  })
-
-  it('shows for every code an example that is the very body', () => {
-    for (const { responses } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
-      for (const [status, { content }] of Object.entries(responses)) {
-        for (const [code, { value }] of Object.entries(content['application/json']?.examples ?? {})) {
-          if (Number(status) >= 400)
-            expect(value)
-              .to.include({ code, status: Number(status) })
-              .and.to.have.all.keys('code', 'message', 'status')
-        }
+  it('promises the quota headers wherever an operation responds, and not where the HTTP parser may', () => {
+    const names = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'RateLimit-Policy', 'RateLimit']
+    const isRequired = (header?: Reference) => header && document.components.headers[nameIn(header)]?.required
+    for (const operation of operations()) {
+      for (const status of Object.keys(operation.responses)) {
+        const { headers } = responseOf(operation, Number(status)) ?? expect.fail()
+        const mayLackQuota = status === '400' || status === 'default'
+        for (const name of names) expect(isRequired(headers[name]), `${name} on ${status}`).to.equal(!mayLackQuota)
+        expect(isRequired(headers['X-Request-Id']), `X-Request-Id on ${status}`).to.equal(true)
       }
     }
   })
 
-  it('lists every error code of the catalogue', () => {
-    expect(document.components.schemas.Error.properties.code.enum).to.have.members(Object.keys(ERROR_CATALOGUE))
+  it('shows for every error code of the catalogue an example that is the very body', () => {
+    const shown = Object.values(document.components.responses).flatMap(({ content }) =>
+      Object.entries(content['application/json']?.examples ?? {}).map(([code, { value }]) => [code, value] as const),
+    )
+    expect([...new Set(shown.map(([code]) => code))]).to.have.members(Object.keys(ERROR_CATALOGUE))
+    for (const [code, value] of shown) {
+      const { status, message } = ERROR_CATALOGUE[code as keyof typeof ERROR_CATALOGUE]
+      expect(value).to.deep.equal({ code, message, status })
+    }
+  })
+
+  it('puts codes into one response only if they share a status', () => {
+    for (const { codes } of Object.values(ERROR_RESPONSES)) {
+      expect(new Set(codes.map((code) => ERROR_CATALOGUE[code].status)).size).to.equal(1)
+    }
+  })
+
+  it('leaves responses open: new fields and new error codes break no client', () => {
+    for (const name of ['Pet', 'Order', 'Error']) expect(document.components.schemas[name]).to.not.have.property('additionalProperties')
+    const code = document.components.schemas['Error']?.properties['code']
+    expect(code).to.not.have.property('enum')
+    expect(code?.['x-extensible-enum']).to.have.members(Object.keys(ERROR_CATALOGUE))
+    for (const each of Object.keys(ERROR_CATALOGUE)) expect(code?.['description']).to.include(`| \`${each}\` |`)
+  })
+
+  it('has only patterns that are anchored and valid in Unicode mode', () => {
+    const patterns = nodesOf(document).flatMap(([, { pattern }]) => (typeof pattern === 'string' ? [pattern] : []))
+    expect(patterns).to.have.length.above(10)
+    for (const pattern of patterns) {
+      expect(pattern).to.match(/^\^.*\$$/)
+      expect(() => new RegExp(pattern, 'u'), pattern).to.not.throw()
+    }
+  })
+
+  it('has only examples that match their schemas', () => {
+    const ajv = new Ajv2020({ strict: false, formats: { int32: true, int64: true } })
+    addFormats.default(ajv, ['date-time'])
+    ajv.addSchema(document, 'openapi')
+    const examples = nodesOf(document).flatMap(([pointer, node]) => {
+      const schema = 'schema' in node ? `${pointer}/schema` : pointer
+      const values = Object.values((node['examples'] ?? {}) as Record<string, { value: unknown }>).map(({ value }) => value)
+      return [...('example' in node ? [node['example']] : []), ...values].map((value) => [schema, value] as const)
+    })
+    expect(examples).to.have.length.above(40)
+    for (const [schema, value] of examples) {
+      const validate = ajv.compile({ $ref: `openapi#${schema}` })
+      expect(validate(value), `${schema}: ${JSON.stringify(value)} ${ajv.errorsText(validate.errors)}`).to.equal(true)
+    }
+  })
+
+  it('shows an example of every success', () => {
+    for (const { operationId, responses } of operations()) {
+      const [success] = Object.values(responses)
+      expect((success as Response).content['application/json'], operationId).to.have.property('example')
+    }
+  })
+
+  it('describes every parameter, and gives no optional one an example that an API client would send', () => {
+    for (const { operationId, parameters = [] } of operations()) {
+      for (const { name, description, example, schema } of parameters) {
+        expect(description, `${operationId} ${name}`).to.be.a('string').and.match(/\S/)
+        if (name !== 'petId') expect([example, schema['example']], `${operationId} ${name}`).to.deep.equal([undefined, undefined])
+      }
+    }
+  })
+
+  it('says in words that an omitted status is available: a default keyword makes the field required in TypeScript', () => {
+    const newPet = document.components.schemas['NewPet']
+    expect(newPet?.properties['status']).to.not.have.property('default')
+    expect(newPet?.properties['status']?.['description']).to.include('`available`')
+    expect(newPet?.['required']).to.deep.equal(['name', 'categoryId'])
+  })
+
+  it('gives shipDate a format and no other bounds', () => {
+    const { description, example, ...keywords } = document.components.schemas['Order']?.properties['shipDate'] ?? {}
+    expect(keywords).to.deep.equal({ type: 'string', format: 'date-time' })
+    expect([description, example]).to.not.include(undefined)
   })
 
   it('marks what is experimental and what is deprecated, as the answers do', () => {

@@ -19,9 +19,10 @@ describe('petstore openapi', () => {
   })
 
   it('writes what the running service serves, in both formats', async () => {
-    const service = await startService()
-    expect((await service.send('/openapi.json')).text).to.equal((await openApi()).stdout)
-    expect((await service.send('/openapi.yaml')).text).to.equal((await openApi(['--format', 'yaml'])).stdout)
+    const settings = { PUBLIC_URL: 'https://pets.example' }
+    const service = await startService(settings)
+    expect((await service.send('/openapi.json')).text).to.equal((await openApi([], settings)).stdout)
+    expect((await service.send('/openapi.yaml')).text).to.equal((await openApi(['--format', 'yaml'], settings)).stdout)
   })
 
   it('writes OpenAPI 3.1 with every operation', async () => {
@@ -40,10 +41,18 @@ describe('petstore openapi', () => {
     expect(parse(stdout, { maxAliasCount: 0 })).to.deep.equal(json)
   })
 
-  it('knows where the service is to be reached', async () => {
-    const { stdout } = await openApi([], { PUBLIC_URL: 'https://pets.example' })
-    expect(JSON.parse(stdout).servers[0].url).to.equal('https://pets.example/v1')
-  })
+  for (const [settings, url] of [
+    [{ PUBLIC_URL: 'https://pets.example', HOST: '10.0.0.1', PORT: '80' }, 'https://pets.example/v1'],
+    [{ HOST: '10.0.0.1', PORT: '8081' }, 'http://10.0.0.1:8081/v1'],
+    [{ HOST: '0.0.0.0', PORT: '0' }, 'http://127.0.0.1:8080/v1'],
+    [{ HOST: '::' }, 'http://[::1]:8080/v1'],
+    [{}, 'http://127.0.0.1:8080/v1'],
+  ] satisfies [Settings, string][]) {
+    it(`names the server ${url} with the settings ${JSON.stringify(settings)}`, async () => {
+      const { servers } = JSON.parse((await openApi([], settings)).stdout) as { servers: { url: string }[] }
+      expect(servers.map((server) => server.url)).to.deep.equal([url])
+    })
+  }
 
   it('ends quietly when its reader has read enough', async () => {
     const { stderr } = await promisify(execFile)('bash', ['-c', '"$0" "$1" openapi | head -c 1', process.execPath, PETSTORE])

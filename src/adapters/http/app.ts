@@ -45,7 +45,7 @@ export interface AppDeps {
 
 /** The whole pipeline, in the order in which a request meets it. What is refused early keeps the headers that were set before. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
-  const pages = [...healthPages(deps.health), ...(deps.docs ? documentPages(deps) : [])]
+  const pages = [...healthPages(deps.health), ...(deps.docs ? documentPages({ serverUrl: deps.publicUrl, plans: deps.plans }) : [])]
   const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
   const showAddressQuota = makeShowAddressQuota(deps)
   const app = new Koa<RequestState>()

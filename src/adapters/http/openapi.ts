@@ -1,12 +1,21 @@
-import { STATUS_CODES } from 'node:http'
 import { stringify } from 'yaml'
-import type { oas31, ZodOpenApiPathItemObject, ZodOpenApiResponsesObject } from 'zod-openapi'
+import type { oas31, ZodOpenApiPathItemObject, ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi'
 import { createDocument } from 'zod-openapi'
 import { z } from 'zod'
 import type { Plans } from '../../core/plan.js'
 import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE, errorBody } from './error-catalogue.js'
-import { description, ERROR_DESCRIPTION, HEADERS, headersOf } from './openapi-texts.js'
+import type { ErrorResponseName } from './error-responses.js'
+import { COMMON_ERROR_RESPONSES, ERROR_RESPONSES, otherCodes, statusOf } from './error-responses.js'
+import {
+  DESCRIPTION,
+  ERROR_CODE_DESCRIPTION,
+  ERROR_DESCRIPTION,
+  errorHeaders,
+  headerComponents,
+  securityDescription,
+  successHeaders,
+} from './openapi-texts.js'
 import { createPetSpec } from './operations/create-pet.js'
 import { getPetSpec } from './operations/get-pet.js'
 import { listOrdersSpec } from './operations/list-orders.js'
@@ -16,79 +25,81 @@ import { API_PREFIX } from './operation.js'
 
 export const OPERATION_SPECS: readonly OperationSpec[] = [listPetsSpec, createPetSpec, getPetSpec, listOrdersSpec]
 
-/** Codes that any operation may answer with. */
-const COMMON_ERRORS: readonly ErrorCode[] = [
-  'bad_request',
-  'missing_api_key',
-  'invalid_api_key',
-  'not_acceptable',
-  'request_timeout',
-  'expectation_failed',
-  'rate_limit_exceeded',
-  'daily_quota_exceeded',
-  'key_temporarily_banned',
-  'too_many_failed_authentications',
-  'headers_too_large',
-  'internal_error',
-  'service_unavailable',
-]
-
 const error = z
   .object({
-    code: z.enum(Object.keys(ERROR_CATALOGUE) as ErrorCode[]).meta({ description: ERROR_DESCRIPTION, example: 'pet_not_found' }),
-    message: z
+    code: z
       .string()
-      .max(10_000)
-      .meta({ pattern: '\\S', description: 'What is wrong, for people.', example: 'The pet could not be found.' }),
-    status: z.int32().min(400).max(599).meta({ format: 'int32', description: 'The HTTP status.', example: 404 }),
+      .max(100)
+      .meta({
+        pattern: '^[a-z_]+$',
+        'x-extensible-enum': Object.keys(ERROR_CATALOGUE),
+        description: ERROR_CODE_DESCRIPTION,
+        example: 'pet_not_found',
+      }),
+    message: z.string().max(10_000).meta({ description: 'What is wrong, for people.', example: 'The pet could not be found.' }),
+    status: z.int32().min(400).max(599).meta({ format: 'int32', description: 'The HTTP status code.', example: 404 }),
   })
-  .meta({ id: 'Error' })
+  .meta({ id: 'Error', description: ERROR_DESCRIPTION })
 
 /** What differs from one installation to the next. */
 export interface OpenApiFacts {
-  /** Empty where it is unknown. */
-  readonly publicUrl: string
+  /** Absolute base URL of the service, without `/v1` and without a slash at its end. */
+  readonly serverUrl: string
   readonly plans: Plans
 }
 
-/** The OpenAPI 3.1 document, from the schemas that validate and the catalogue that answers. */
-export function buildOpenApiDocument({ publicUrl, plans }: OpenApiFacts): oas31.OpenAPIObject {
-  return createDocument({
-    openapi: '3.1.0',
-    info: {
-      title: 'Pet Store',
-      version: '1.0.0',
-      description: description(plans),
-      license: { name: 'MIT', identifier: 'MIT' },
-    },
-    servers: [
-      {
-        url: publicUrl + API_PREFIX,
-        description: 'The environment, production or staging, that serves this document.',
-        'x-internal': false,
+/** The OpenAPI 3.1 document, from the schemas that validate requests and the catalogue of errors. */
+export function buildOpenApiDocument({ serverUrl, plans }: OpenApiFacts): oas31.OpenAPIObject {
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'Pet Store',
+        version: '1.0.0',
+        description: DESCRIPTION,
+        contact: { name: 'Pet Store maintainers', url: `${serverUrl}/docs` },
+        license: { name: 'MIT', identifier: 'MIT' },
       },
-    ],
-    security: [{ apiKey: [] }],
-    tags: [
-      { name: 'pets', description: 'The animals of the store.' },
-      { name: 'store', description: 'What was ordered.' },
-    ],
-    paths: pathsOf(OPERATION_SPECS),
-    components: {
-      headers: HEADERS,
-      securitySchemes: {
-        apiKey: {
-          type: 'http',
-          scheme: 'bearer',
-          bearerFormat: 'pst_live_…',
-          description: 'The API key, sent as `Authorization: Bearer <API_KEY>` (RFC 6750).',
+      servers: [
+        {
+          url: serverUrl + API_PREFIX,
+          description: 'The environment, production or staging, that serves this document.',
+          'x-internal': false,
+        },
+      ],
+      security: [{ apiKey: [] }],
+      tags: [
+        { name: 'pets', description: 'The animals of the store.' },
+        { name: 'store', description: 'Orders of animals.' },
+      ],
+      paths: pathsOf(OPERATION_SPECS),
+      components: {
+        headers: headerComponents(),
+        responses: errorResponses(),
+        securitySchemes: {
+          apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'pst_live_…', description: securityDescription(plans) },
         },
       },
     },
-  })
+    { override: leaveResponsesOpen },
+  )
 }
 
-/** The document as text; in YAML every value is spelt out, for some readers refuse aliases. */
+/** A new field in a response must not break clients that were generated before. */
+function leaveResponsesOpen({ jsonSchema, io }: { jsonSchema: { additionalProperties?: unknown }; io: 'input' | 'output' }): void {
+  if (io === 'output') delete jsonSchema.additionalProperties
+}
+
+/**
+ * The base URL for a document that no process serves. A wildcard address names no place, and the port is not known where any will do: the
+ * loopback address and the default port stand in.
+ */
+export function offlineServerUrl(host: string, port: number): string {
+  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port === 0 ? 8080 : port}`
+}
+
+/** The document as text; in YAML every value is written out, because some readers reject aliases. */
 export function openApiText(facts: OpenApiFacts, format: 'json' | 'yaml'): string {
   const document = buildOpenApiDocument(facts)
   return format === 'yaml' ? stringify(document, { aliasDuplicateObjects: false }) : `${JSON.stringify(document, undefined, 2)}\n`
@@ -104,21 +115,29 @@ function pathsOf(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPath
   return paths
 }
 
-/** The success that the spec describes and, by status, the errors with an example of each code. All with the headers they carry. */
 function responsesOf(spec: OperationSpec): ZodOpenApiResponsesObject {
   const success = Object.entries(spec.document.responses).map(
-    ([status, response]) => [status, { ...response, headers: headersOf(spec, Number(status)) }] as const,
+    ([status, response]) => [status, { ...response, headers: successHeaders(spec, Number(status)) }] as const,
   )
-  const codes = [...spec.errors, ...COMMON_ERRORS]
-  const statuses = [...new Set(codes.map((code) => ERROR_CATALOGUE[code].status))].toSorted((a, b) => a - b)
-  const errors = statuses.map((status) => {
-    const ofStatus = [...new Set(codes)].filter((code) => ERROR_CATALOGUE[code].status === status)
-    const examples = Object.fromEntries(ofStatus.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: errorBody(code) }]))
-    const description = `${STATUS_CODES[status]}: ${ofStatus.map((code) => `\`${code}\``).join(', ')}.`
-    return [
-      `${status}`,
-      { description, headers: headersOf(spec, status), content: { 'application/json': { schema: error, examples } } },
-    ] as const
-  })
-  return Object.fromEntries([...success, ...errors])
+  const errors = [...spec.errors, ...COMMON_ERROR_RESPONSES].map((name) => [`${statusOf(name)}`, responseReference(name)] as const)
+  return Object.fromEntries([...success, ...errors, ['default', responseReference('Error')]])
+}
+
+const responseReference = (name: ErrorResponseName | 'Error') => ({ $ref: `#/components/responses/${name}` })
+
+/** Named as in `ERROR_RESPONSES`, and `Error` for the default; each with an example per code. */
+function errorResponses(): Record<string, ZodOpenApiResponseObject> {
+  const names = Object.keys(ERROR_RESPONSES) as ErrorResponseName[]
+  return Object.fromEntries([
+    ...names.map((name) => [name, errorResponse(statusOf(name), ERROR_RESPONSES[name])] as const),
+    ['Error', errorResponse('default', { description: 'Any other error.', codes: otherCodes() })],
+  ])
+}
+
+function errorResponse(
+  status: number | 'default',
+  { description, codes }: { description: string; codes: readonly ErrorCode[] },
+): ZodOpenApiResponseObject {
+  const examples = Object.fromEntries(codes.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: errorBody(code) }]))
+  return { description, headers: errorHeaders(status), content: { 'application/json': { schema: error, examples } } }
 }

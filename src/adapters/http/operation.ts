@@ -1,6 +1,6 @@
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
 import type { Middleware, RequestContext } from './context.js'
-import type { ErrorCode } from './error-catalogue.js'
+import type { ErrorResponseName } from './error-responses.js'
 
 /** The path segment that all operations stand below. */
 export const API_PREFIX = '/v1'
@@ -14,8 +14,8 @@ export interface OperationSpec {
   readonly stability: 'stable' | 'beta' | 'experimental'
   /** Sent with every answer of the path, whatever its status. `publicUrl` is empty where links are relative. */
   readonly headers?: (publicUrl: string) => Readonly<Record<string, string>>
-  /** Codes that it answers with, besides those that every operation may. */
-  readonly errors: readonly ErrorCode[]
+  /** Error responses that it documents, besides those of every operation. */
+  readonly errors: readonly ErrorResponseName[]
   readonly document: Omit<ZodOpenApiOperationObject, 'operationId'>
 }
 

@@ -1,31 +1,33 @@
 import { z } from 'zod'
 import { DEFAULT_PET_STATUS, isPetName, PET_NAME_MAX_LENGTH, PET_STATUSES } from '../../core/pet.js'
-import { assignedId, cursor, INT64, int64, mustBe, pageLimit } from './schema-parts.js'
+import { assignedId, cursor, INT64, int64, mustBe, pageLimit, TRIMMED_TEXT_PATTERN } from './schema-parts.js'
 
 export const petStatus = z
   .enum(PET_STATUSES, mustBe(`one of ${PET_STATUSES.join(', ')}`))
-  .meta({ id: 'PetStatus', description: 'Availability of a pet.', example: 'available' })
+  .meta({ id: 'PetStatus', description: 'Availability of a pet.' })
 
 const NAME_RULE = `1 to ${PET_NAME_MAX_LENGTH} characters after trimming, without control characters`
 
-/** That something other than white space is in it is all that a pattern for every reader can say. */
-const NAME = { type: 'string', minLength: 1, maxLength: PET_NAME_MAX_LENGTH, pattern: '\\S' } as const
+const NAME = { type: 'string', minLength: 1, maxLength: PET_NAME_MAX_LENGTH, pattern: TRIMMED_TEXT_PATTERN } as const
 
 const petName = z
   .string(mustBe('a string'))
   .transform((name) => name.trim())
   .refine(isPetName, mustBe(NAME_RULE))
-  .meta({ override: NAME, description: `${NAME_RULE}.`, example: 'Rex' })
+  .meta({ override: NAME, description: `${NAME_RULE} (U+0000 to U+001F, U+007F to U+009F).`, example: 'Rex' })
 
 const categoryId = int64.meta({
   override: INT64,
-  description: 'The category the pet belongs to: any int64, kept to the last digit.',
+  description: 'The category the pet belongs to. All 64 bits are kept: in JavaScript, use a JSON parser that does not round above 2^53.',
   example: 7,
 })
 
-/** Unknown fields are ignored, `id` among them. */
+const newPetStatus = petStatus.exactOptional().meta({ description: `If you omit it, the pet is \`${DEFAULT_PET_STATUS}\`.` })
+
+/** Unknown fields are ignored, `id` among them. No `default` keyword: generators of TypeScript clients would make `status` required. */
 export const newPet = z
-  .object({ name: petName, categoryId, status: petStatus.default(DEFAULT_PET_STATUS) }, mustBe('a JSON object'))
+  .object({ name: petName, categoryId, status: newPetStatus }, mustBe('a JSON object'))
+  .transform(({ status = DEFAULT_PET_STATUS, ...sent }) => ({ ...sent, status }))
   .meta({ id: 'NewPet', description: 'A pet to add. Other fields are ignored.' })
 
 export const pet = z
@@ -39,9 +41,12 @@ export const pet = z
 
 export const petQuery = z.strictObject({
   limit: pageLimit,
-  status: petStatus.exactOptional().meta({ description: 'Only pets of this status.' }),
-  cursor: cursor.exactOptional(),
+  status: petStatus.exactOptional().meta({ description: 'Return only pets with this status.' }),
+  cursor,
 })
+
+const IDEMPOTENCY_KEY_DESCRIPTION =
+  'A value of your choice, unique per pet, such as a UUID. A retry with the same key and body within 24 hours gets the same 201 and adds no second pet.'
 
 export const idempotencyKeyHeader = z
   .string()
@@ -49,6 +54,6 @@ export const idempotencyKeyHeader = z
   .transform((sent) => sent.replaceAll('"', ''))
   .meta({
     override: { type: 'string', minLength: 1, maxLength: 257, pattern: '^([A-Za-z0-9_.:-]{1,255}|"[A-Za-z0-9_.:-]{1,255}")$' },
-    description: 'A value of your choice, unique per pet: a retry that carries it within 24 hours adds the pet once and gets the same 201.',
-    example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   })
+  .exactOptional()
+  .meta({ description: IDEMPOTENCY_KEY_DESCRIPTION })

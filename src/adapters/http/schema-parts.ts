@@ -31,11 +31,23 @@ export const pageLimit = z
   .default(PAGE_LIMIT_DEFAULT)
   .meta({
     override: { type: 'integer', format: 'int32', minimum: 1, maximum: PAGE_LIMIT_MAX, default: PAGE_LIMIT_DEFAULT },
-    description: 'The most rows that the answer holds.',
-    example: 20,
+    description: 'Maximum number of items in the response.',
   })
 
-export const cursor = z.string().meta({
-  override: { type: 'string', maxLength: 200, pattern: '^[A-Za-z0-9_-]+$' },
-  description: 'Taken from the `Link` header of the page before; opaque.',
-})
+/** Without an example: API clients that import the document would send it. */
+export const cursor = z
+  .string()
+  .meta({ override: { type: 'string', maxLength: 200, pattern: '^[A-Za-z0-9_-]+$' } })
+  .exactOptional()
+  .meta({ description: 'Opaque. Follow the `rel="next"` URL of the `Link` header instead of setting it yourself.' })
+
+const CONTROLS = String.raw`\x00-\x1F\x7F-\x9F`
+/** White space, tab to carriage return included, but no other control character. */
+const TRIMMED = String.raw`[^\S\x00-\x08\x0E-\x1F\x7F-\x9F]`
+
+/**
+ * Matches a text that trims to something without control characters. Exact in ECMA-262, and restricted to what Java, Python, RE2 and .NET
+ * understand, too: no look-around, no \p and no \u. Linear: no two neighbours match the same character. docs/decisions/0018-openapi-document.md
+ * says where engines with another \s differ.
+ */
+export const TRIMMED_TEXT_PATTERN = String.raw`^${TRIMMED}*[^\s${CONTROLS}][^${CONTROLS}]*([\x09-\x0D]${TRIMMED}*)?$`

@@ -9,30 +9,25 @@ import { idempotencyKeyHeader, newPet, pet } from '../pet-schemas.js'
 import { makeSerialiser } from '../serialise.js'
 import { refuseParameters, valid } from '../validation.js'
 
-const headers = z.object({ 'Idempotency-Key': idempotencyKeyHeader.exactOptional() })
+const headers = z.object({ 'Idempotency-Key': idempotencyKeyHeader })
+
+const REX = { name: 'Rex', categoryId: 7, status: 'available' }
 
 export const createPetSpec = {
   operationId: 'createPet',
   method: 'post',
   path: '/pets',
   stability: 'stable',
-  errors: [
-    'missing_body',
-    'unsupported_media_type',
-    'payload_too_large',
-    'request_timeout',
-    'invalid_json',
-    'validation_failed',
-    'invalid_parameter',
-    'idempotency_key_reused',
-  ],
+  errors: ['InvalidPet', 'UnsupportedMediaType', 'IdempotencyKeyReused'],
   document: {
     tags: ['pets'],
     summary: 'Add an animal',
-    description: 'Adds a pet. To be able to retry without adding it twice, send an `Idempotency-Key`.',
+    description: 'Adds a pet. Send an `Idempotency-Key` if you want to retry without adding the pet twice.',
     requestParams: { header: headers },
-    requestBody: { required: true, content: { 'application/json': { schema: newPet } } },
-    responses: { 201: { description: 'The pet was added.', content: { 'application/json': { schema: pet } } } },
+    requestBody: { required: true, content: { 'application/json': { schema: newPet, example: REX } } },
+    responses: {
+      201: { description: 'The pet was added.', content: { 'application/json': { schema: pet, example: { id: 11, ...REX } } } },
+    },
   },
 } as const satisfies OperationSpec
 

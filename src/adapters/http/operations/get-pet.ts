@@ -14,7 +14,9 @@ import { refuseParameters } from '../validation.js'
 /** The day of the first release, which announced the removal. */
 const DEPRECATED_AT_MS = Date.UTC(2026, 10, 20)
 
-const petIdParameter = z.string().meta({ override: ASSIGNED_ID, description: 'Identifier of the pet.', example: 1 })
+const petIdParameter = z.string().meta({ override: ASSIGNED_ID, param: { description: 'Identifier of the pet.', example: 1 } })
+
+const EXAMPLE = { id: 1, name: 'Rex', categoryId: 7, status: 'available' }
 
 export const getPetSpec = {
   operationId: 'getPet',
@@ -26,15 +28,15 @@ export const getPetSpec = {
     Sunset: new Date(GET_PET_REMOVED_AT_MS).toUTCString(),
     Link: `<${publicUrl}${API_PREFIX}/pets>; rel="successor-version"`,
   }),
-  errors: ['invalid_parameter', 'pet_not_found', 'operation_removed'],
+  errors: ['InvalidParameter', 'PetNotFound', 'OperationRemoved'],
   document: {
     tags: ['pets'],
     summary: 'Get an animal',
-    description: 'Deprecated: removed on 5 December 2030, after which it answers 410. Use `GET /pets` with the `status` filter instead.',
+    description: 'Deprecated. It is removed on 5 December 2030 and then returns 410. Use `GET /pets` with the `status` filter instead.',
     deprecated: true,
     'x-sunset': new Date(GET_PET_REMOVED_AT_MS).toISOString().slice(0, 10),
     requestParams: { path: z.object({ petId: petIdParameter }) },
-    responses: { 200: { description: 'The pet.', content: { 'application/json': { schema: pet } } } },
+    responses: { 200: { description: 'The pet.', content: { 'application/json': { schema: pet, example: EXAMPLE } } } },
   },
 } as const satisfies OperationSpec
 

@@ -16,11 +16,12 @@ export const listOrdersSpec = {
   method: 'get',
   path: '/store/orders',
   stability: 'experimental',
-  errors: ['invalid_parameter', 'invalid_cursor'],
+  errors: ['InvalidParameter'],
   document: {
     tags: ['store'],
     summary: 'List orders',
-    description: 'A page of orders in ascending id, paged and filtered as pets are. Experimental: its shape may change at any time.',
+    description:
+      'Returns a page of orders in ascending ID order, paginated and filtered like pets. Experimental: its shape may change at any time.',
     requestParams: { query: orderQuery },
     responses: {
       200: { description: 'The orders of this page.', content: { 'application/json': { schema: orders, example: [EXAMPLE] } } },

@@ -14,13 +14,13 @@ export const listPetsSpec = {
   method: 'get',
   path: '/pets',
   stability: 'stable',
-  errors: ['invalid_parameter', 'invalid_cursor'],
+  errors: ['InvalidParameter'],
   document: {
     tags: ['pets'],
     summary: 'List animals',
     description:
-      'A page of pets in ascending id. While there is more, the `Link` header has an entry with `rel="next"`; the last page has no such entry. ' +
-      'Pets added while you page may or may not appear; no pet appears twice.',
+      'Returns a page of pets in ascending ID order. While there are more, the `Link` header has an entry with `rel="next"`; the last page has none. ' +
+      'Pets that are added while you page may or may not appear. No pet appears twice.',
     requestParams: { query: petQuery },
     responses: {
       200: {
