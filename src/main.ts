@@ -173,7 +173,7 @@ function sentenceOf(error: Error): string {
 /** Runs the command and says how it ended: 0 done, 1 refused or failed, 2 wrong usage or settings. */
 async function run(): Promise<number> {
   const openApi = (format: 'json' | 'yaml') => {
-    const { publicUrl = '', plans } = readProcessConfig()
+    const { publicUrl = '', plans } = readProcessConfig('command')
     return openApiText({ publicUrl, plans }, format)
   }
   const print = (text: string) => process.stdout.write(text)

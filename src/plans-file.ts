@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import type { Plans } from './core/plan.js'
+import { MAX_LIMIT } from './core/quota.js'
 
-const limits = z.strictObject({ minute: z.int().min(1), day: z.int().min(1) })
+const limit = z.int().min(1).max(MAX_LIMIT)
+const limits = z.strictObject({ minute: limit, day: limit })
 const mode = z.enum(['enforce', 'shadow']).default('enforce')
 const planWithLimits = z.strictObject({ limits, mode })
 const durationMs = z.int().min(0)
@@ -22,7 +24,7 @@ const plansFile = z.strictObject({
       forgetAfterMs: durationMs,
     })
     .refine(({ firstMs, longestMs }) => firstMs <= longestMs, 'longestMs must not be below firstMs'),
-  failedAuthenticationsPerMinute: z.int().min(1),
+  failedAuthenticationsPerMinute: limit,
 })
 
 /** Reads the text of a plans file, or says all that is wrong with it. */
