@@ -101,7 +101,9 @@ describe('failed authentications counted in Redis', function () {
   })
 
   it('that reach the limit from more than 10,000 IP addresses are remembered for the latest 10,000 of them', async () => {
-    const connection = replicas[0]?.connection ?? expect.fail('There is no replica')
+    const replica = await aRedisReplica(redis.url, { clock, isPatient: true })
+    replicas.push(replica)
+    const { connection } = replica
     const single = new RedisFailedAuthentications(connection, 1, clock)
     const addressOf = (index: number) => `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`
     for (let first = 0; first < 10_001; first += 100) {
