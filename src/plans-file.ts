@@ -2,7 +2,8 @@ import { z } from 'zod'
 import type { Plans } from './core/plan.js'
 import { MAX_LIMIT } from './core/quota.js'
 
-const limit = z.int().min(1).max(MAX_LIMIT)
+const LIMIT_CHECK = { error: `must be a whole number from 1 to ${MAX_LIMIT}`, abort: true }
+const limit = z.int(LIMIT_CHECK).min(1, LIMIT_CHECK).max(MAX_LIMIT, LIMIT_CHECK)
 const limits = z.strictObject({ minute: limit, day: limit })
 const mode = z.enum(['enforce', 'shadow']).default('enforce')
 const planWithLimits = z.strictObject({ limits, mode })

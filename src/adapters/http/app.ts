@@ -20,7 +20,6 @@ import { refundFailures } from './middleware/refund-failures.js'
 import { requireRoute } from './middleware/require-route.js'
 import { requireSoundRequest } from './middleware/require-sound-request.js'
 import { makeShowAddressQuota } from './middleware/show-address-quota.js'
-import { warnAboutForwardedFor } from './middleware/warn-about-forwarded-for.js'
 import type { Operation } from './operation.js'
 import { isApiPath, makeRoutes } from './routes.js'
 
@@ -49,7 +48,6 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   app.on('error', (err: unknown) => deps.log.error({ err }, 'outside of the error boundary'))
   app.use(identifyRequest())
   app.use(logRequests(deps))
-  app.use(warnAboutForwardedFor(deps))
   app.use(securityHeaders())
   app.use(answerErrors({ log: deps.log, showAddressQuota }))
   app.use(findRoute(routes))
