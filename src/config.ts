@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import leven from 'leven'
 import { z } from 'zod'
 import type { Plans } from './core/plan.js'
+import { isNearMiss } from './near-miss.js'
 import { parsePlans } from './plans-file.js'
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
@@ -236,17 +236,6 @@ function misspeltNames(env: Environment): string[] {
     const meant = env[name] === undefined || NAMES.includes(name) ? undefined : NAMES.find((known) => isNearMiss(name, known))
     return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`]
   })
-}
-
-/**
- * One character that is wrong, missing or extra, in longer names also two that are missing or extra. Everything else in the environment
- * belongs to somebody else: `POST` beside `PORT`, `STAGE` beside `STORAGE`, `REDIS_TTL` beside `REDIS_URL`, `SAMPLE_RATE` beside `SAMPLE_DATA`.
- */
-function isNearMiss(name: string, known: string): boolean {
-  const shorter = Math.min(name.length, known.length)
-  if (shorter < 6) return false
-  const distance = leven(name, known)
-  return distance === 1 || (distance === 2 && shorter >= 9 && Math.abs(name.length - known.length) === 2)
 }
 
 function optional<Name extends string, Value>(name: Name, value: Value | undefined): Partial<Record<Name, Value>> {
