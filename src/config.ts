@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { Plans } from './core/plan.js'
+import { isNearMiss } from './near-miss.js'
 import { parsePlans } from './plans-file.js'
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
@@ -27,9 +28,11 @@ export interface Config {
   readonly publicUrl?: string
   readonly trustedProxyHops: number
   readonly expectedReplicas: number
-  readonly maxConnections: number
-  readonly maxInFlight: number
   readonly plans: Plans
+  /** Connections to the API port beyond these are closed. */
+  readonly maxConnections: number
+  /** Requests in flight beyond these get 503. */
+  readonly maxInFlight: number
   readonly docs: boolean
   readonly sampleData: boolean
   readonly idBlockSize: number
@@ -47,39 +50,6 @@ export class ConfigError extends Error {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Settings that may hold a secret, and so may also be given as the path of a file that holds it: `NAME_FILE`. */
-const SECRET_SETTINGS = ['MONGODB_URL', 'REDIS_URL', 'CURSOR_SECRET']
-
-const SETTINGS = [
-  'HOST',
-  'PORT',
-  'ADMIN_HOST',
-  'ADMIN_PORT',
-  'PUBLIC_URL',
-  'TRUSTED_PROXY_HOPS',
-  'EXPECTED_REPLICAS',
-  'MAX_CONNECTIONS',
-  'MAX_IN_FLIGHT',
-  'PLANS_FILE',
-  'DOCS',
-  'SAMPLE_DATA',
-  'ID_BLOCK_SIZE',
-  'DRAIN_DELAY_MS',
-  'SHUTDOWN_TIMEOUT_MS',
-  'LOG_LEVEL',
-  ...SECRET_SETTINGS,
-  ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
-]
-
-/** The first words of settings of several words: what begins so and is no setting is most likely one misspelt. */
-const STEMS = new Set(['DOCS_', ...SETTINGS.filter((name) => name.includes('_')).map((name) => `${name.split('_', 1)[0]}_`)])
-
-/** Set for the test run, which starts engines of its own. */
-const IMAGE_NAMES = ['REDIS_IMAGE', 'MONGODB_IMAGE']
-
-/** What Kubernetes tells every process of each service of its namespace, whatever that is called. */
-const SERVICE_LINK = /^(.+?)_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?)$/
-
 /** Whole numbers only, in plain decimal. */
 const wholeNumber = (min: number, max: number) =>
   z
@@ -92,12 +62,21 @@ const address = { parser: z.string().regex(/^[\w.:-]+$/), wants: 'a host name or
 const onOff = { parser: z.enum(['on', 'off']).transform((value) => value === 'on'), wants: 'on or off' }
 const count = (max: number, min = 1) => ({ parser: wholeNumber(min, max), wants: `a whole number from ${min} to ${max}` })
 const logLevel = { parser: z.enum(LOG_LEVELS), wants: `one of ${LOG_LEVELS.join(', ')}` }
-const cursorSecret = { parser: z.string().refine((secret) => Buffer.byteLength(secret) >= 32), wants: '32 bytes or more' }
-const mongodbUrl = { parser: z.string().regex(/^mongodb(\+srv)?:\/\/\S+$/), wants: 'a URL that begins with mongodb:// or mongodb+srv://' }
+const cursorSecret = {
+  parser: z.string().refine((secret) => Buffer.byteLength(secret) >= 32),
+  wants: '32 bytes or more',
+  isSecret: true,
+} as const
+const mongodbUrl = {
+  parser: z.string().regex(/^mongodb(\+srv)?:\/\/\S+$/),
+  wants: 'a URL that begins with mongodb:// or mongodb+srv://',
+  isSecret: true,
+} as const
 const redisUrl = {
   parser: z.string().regex(/^rediss?(\+cluster|\+sentinel)?:\/\/\S+$/),
   wants: 'a URL that begins with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS)',
-}
+  isSecret: true,
+} as const
 const publicUrl = {
   parser: z
     .string()
@@ -109,20 +88,58 @@ const publicUrl = {
   wants: 'an http or https URL without /v1, user, query or fragment',
 }
 
-/** What the settings are read for: commands that serve nothing need no secret of cursors. */
+interface Setting {
+  readonly parser: z.ZodType<unknown, string>
+  readonly wants: string
+  /** It may hold a secret: no error repeats its value, and `NAME_FILE` may name a file that holds it. */
+  readonly isSecret?: true
+}
+
+const SETTINGS = {
+  HOST: address,
+  PORT: port,
+  ADMIN_HOST: address,
+  ADMIN_PORT: port,
+  MONGODB_URL: mongodbUrl,
+  REDIS_URL: redisUrl,
+  STORAGE: { parser: z.literal('memory'), wants: 'memory' },
+  CURSOR_SECRET: cursorSecret,
+  PUBLIC_URL: publicUrl,
+  TRUSTED_PROXY_HOPS: count(10, 0),
+  EXPECTED_REPLICAS: count(10_000),
+  PLANS_FILE: { parser: z.string(), wants: 'the path of a file' },
+  MAX_CONNECTIONS: count(1_000_000),
+  MAX_IN_FLIGHT: count(1_000_000),
+  DOCS: onOff,
+  SAMPLE_DATA: onOff,
+  ID_BLOCK_SIZE: count(1_000_000),
+  DRAIN_DELAY_MS: count(3_599_999, 0),
+  SHUTDOWN_TIMEOUT_MS: count(3_600_000),
+  LOG_LEVEL: logLevel,
+} as const satisfies Record<string, Setting>
+
+type SettingName = keyof typeof SETTINGS
+type SettingValue<Name extends SettingName> = z.output<(typeof SETTINGS)[Name]['parser']>
+
+/** Every name that is read. */
+const NAMES: readonly string[] = Object.entries<Setting>(SETTINGS).flatMap(([name, { isSecret }]) =>
+  isSecret ? [name, `${name}_FILE`] : [name],
+)
+
+/** What the settings are read for. Commands other than `serve` need no `CURSOR_SECRET`, no `TRUSTED_PROXY_HOPS` and no `STORAGE`. */
 export type Purpose = 'serve' | 'command'
 
 /** Reads every setting. Throws `ConfigError` with all faults together. */
 export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config {
   const faults: string[] = []
 
-  function setting<Value>(name: string, { parser, wants }: { parser: z.ZodType<Value, string>; wants: string }): Value | undefined {
-    const text = SECRET_SETTINGS.includes(name) ? secretText(name) : env[name]
+  function setting<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
+    const { parser, wants, isSecret }: Setting = SETTINGS[name]
+    const text = isSecret ? secretText(name) : env[name]
     if (text === undefined) return undefined
     const parsed = parser.safeParse(text)
-    if (parsed.success) return parsed.data
-    const shown = SECRET_SETTINGS.includes(name) ? '' : `, not ${JSON.stringify(text)}`
-    faults.push(`${name} must be ${wants}${shown}`)
+    if (parsed.success) return parsed.data as SettingValue<Name>
+    faults.push(`${name} must be ${wants}${isSecret ? '' : `, not ${JSON.stringify(text)}`}`)
     return undefined
   }
 
@@ -147,7 +164,7 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
   }
 
   function plans(): Plans | undefined {
-    const path = env['PLANS_FILE'] ?? fileURLToPath(new URL('../../config/plans.json', import.meta.url))
+    const path = setting('PLANS_FILE') ?? fileURLToPath(new URL('../../config/plans.json', import.meta.url))
     const text = readText('PLANS_FILE', path)
     if (text === undefined) return undefined
     const parsed = parsePlans(text)
@@ -162,36 +179,48 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
     const [there, missing] = isSet('MONGODB_URL') ? ['MONGODB_URL', 'REDIS_URL'] : ['REDIS_URL', 'MONGODB_URL']
     faults.push(`${missing} must be set with ${there}: replicas share both or neither`)
   }
-  if (distributed && purpose === 'serve' && !isSet('CURSOR_SECRET')) {
-    faults.push('CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas')
+  if (distributed && purpose === 'serve') {
+    if (!isSet('CURSOR_SECRET')) faults.push('CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas')
+    if (env['TRUSTED_PROXY_HOPS'] === undefined) {
+      faults.push(
+        'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none',
+      )
+    }
+  }
+  const storage = setting('STORAGE')
+  if (distributed && storage) faults.push('STORAGE=memory contradicts MONGODB_URL and REDIS_URL; set either STORAGE or the URLs')
+  if (env['NODE_ENV'] === 'production' && purpose === 'serve' && !distributed && env['STORAGE'] === undefined) {
+    faults.push(
+      'NODE_ENV=production needs a choice of storage: set MONGODB_URL and REDIS_URL, or set STORAGE=memory to keep all data in this process, which loses it when it ends',
+    )
   }
   if (distributed && env['SAMPLE_DATA'] === 'on') faults.push('SAMPLE_DATA is for a process without MONGODB_URL; use petstore seed')
-  const mongodb = setting('MONGODB_URL', mongodbUrl)
-  const redis = setting('REDIS_URL', redisUrl)
+  const mongodb = setting('MONGODB_URL')
+  const redis = setting('REDIS_URL')
   const config = {
-    host: setting('HOST', address) ?? '127.0.0.1',
-    port: setting('PORT', port) ?? 8080,
-    adminHost: setting('ADMIN_HOST', address) ?? '127.0.0.1',
-    adminPort: setting('ADMIN_PORT', port) ?? 9090,
+    host: setting('HOST') ?? '127.0.0.1',
+    port: setting('PORT') ?? 8080,
+    adminHost: setting('ADMIN_HOST') ?? '127.0.0.1',
+    adminPort: setting('ADMIN_PORT') ?? 9090,
     ...(mongodb && redis ? { distributed: { mongodbUrl: mongodb, redisUrl: redis } } : {}),
-    ...optional('cursorSecret', setting('CURSOR_SECRET', cursorSecret)),
-    ...optional('publicUrl', setting('PUBLIC_URL', publicUrl)),
-    trustedProxyHops: setting('TRUSTED_PROXY_HOPS', count(10, 0)) ?? 0,
-    expectedReplicas: setting('EXPECTED_REPLICAS', count(10_000)) ?? 1,
-    maxConnections: setting('MAX_CONNECTIONS', count(1_000_000)) ?? 10_000,
-    maxInFlight: setting('MAX_IN_FLIGHT', count(1_000_000)) ?? 1_000,
+    ...optional('cursorSecret', setting('CURSOR_SECRET')),
+    ...optional('publicUrl', setting('PUBLIC_URL')),
+    trustedProxyHops: setting('TRUSTED_PROXY_HOPS') ?? 0,
+    expectedReplicas: setting('EXPECTED_REPLICAS') ?? 1,
     plans: plans(),
-    docs: setting('DOCS', onOff) ?? true,
-    sampleData: setting('SAMPLE_DATA', onOff) ?? !distributed,
-    idBlockSize: setting('ID_BLOCK_SIZE', count(1_000_000)) ?? 64,
-    drainDelayMs: setting('DRAIN_DELAY_MS', count(3_599_999, 0)) ?? 0,
-    shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS', count(3_600_000)) ?? 25_000,
-    logLevel: setting('LOG_LEVEL', logLevel) ?? 'info',
+    maxConnections: setting('MAX_CONNECTIONS') ?? 10_000,
+    maxInFlight: setting('MAX_IN_FLIGHT') ?? 1_000,
+    docs: setting('DOCS') ?? true,
+    sampleData: setting('SAMPLE_DATA') ?? !distributed,
+    idBlockSize: setting('ID_BLOCK_SIZE') ?? 64,
+    drainDelayMs: setting('DRAIN_DELAY_MS') ?? 0,
+    shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS') ?? 25_000,
+    logLevel: setting('LOG_LEVEL') ?? 'info',
   }
   if (faults.length === 0 && config.drainDelayMs >= config.shutdownTimeoutMs) {
     faults.push('DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, for the stop includes it')
   }
-  faults.push(...unknownSettings(env))
+  faults.push(...misspeltNames(env))
 
   if (faults.length > 0 || !config.plans) throw new ConfigError(faults)
   return deepFreeze({ ...config, plans: config.plans })
@@ -202,23 +231,11 @@ export function readProcessConfig(purpose: Purpose = 'serve'): Config {
   return readConfig(process.env, purpose)
 }
 
-function unknownSettings(env: Environment): string[] {
-  const unknown = Object.keys(env).filter(
-    (name) =>
-      [...STEMS].some((stem) => name.startsWith(stem)) &&
-      !SETTINGS.includes(name) &&
-      !IMAGE_NAMES.includes(name) &&
-      !isServiceLink(name, env),
-  )
-  return unknown.map((name) => {
-    const stem = `${name.split('_', 1)[0]}_`
-    return `${name} is no setting; those that begin like it are ${SETTINGS.filter((known) => `${known}_`.startsWith(stem)).join(', ')}`
+function misspeltNames(env: Environment): string[] {
+  return Object.keys(env).flatMap((name) => {
+    const meant = env[name] === undefined || NAMES.includes(name) ? undefined : NAMES.find((known) => isNearMiss(name, known))
+    return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`]
   })
-}
-
-function isServiceLink(name: string, env: Environment): boolean {
-  const [, service] = SERVICE_LINK.exec(name) ?? []
-  return env[`${service}_SERVICE_HOST`] !== undefined && env[`${service}_SERVICE_PORT`] !== undefined
 }
 
 function optional<Name extends string, Value>(name: Name, value: Value | undefined): Partial<Record<Name, Value>> {

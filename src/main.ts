@@ -204,7 +204,7 @@ function sentenceOf(error: Error): string {
 /** Runs the command and says how it ended: 0 done, 1 refused or failed, 2 wrong usage or settings. */
 async function run(): Promise<number> {
   const openApi = (format: 'json' | 'yaml') => {
-    const { publicUrl, host, port, plans } = readProcessConfig()
+    const { publicUrl, host, port, plans } = readProcessConfig('command')
     return openApiText({ serverUrl: publicUrl ?? offlineServerUrl(host, port), plans }, format)
   }
   const print = (text: string) => process.stdout.write(text)

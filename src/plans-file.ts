@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import type { Plans } from './core/plan.js'
+import { MAX_LIMIT } from './core/quota.js'
 
-const limits = z.strictObject({ minute: z.int().min(1), day: z.int().min(1) })
+const LIMIT_CHECK = { error: `must be a whole number from 1 to ${MAX_LIMIT}`, abort: true }
+const limit = z.int(LIMIT_CHECK).min(1, LIMIT_CHECK).max(MAX_LIMIT, LIMIT_CHECK)
+const limits = z.strictObject({ minute: limit, day: limit })
 const mode = z.enum(['enforce', 'shadow']).default('enforce')
 const planWithLimits = z.strictObject({ limits, mode })
 const durationMs = z.int().min(0)
@@ -22,7 +25,7 @@ const plansFile = z.strictObject({
       forgetAfterMs: durationMs,
     })
     .refine(({ firstMs, longestMs }) => firstMs <= longestMs, 'longestMs must not be below firstMs'),
-  failedAuthenticationsPerMinute: z.int().min(1),
+  failedAuthenticationsPerMinute: limit,
 })
 
 /** Reads the text of a plans file, or says all that is wrong with it. */

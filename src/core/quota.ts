@@ -8,7 +8,10 @@ import { WINDOW_NAMES, WINDOW_SECONDS, windowNumber, windowResetSeconds } from '
  * Windows are fixed: the day starts at 00:00 UTC, the minute has a phase per key.
  */
 
-/** Requests per window, each 1 or more. */
+/** The highest limit: quota headers are declared as int32. */
+export const MAX_LIMIT = 2_147_483_647
+
+/** Requests per window, each 1 to `MAX_LIMIT`. */
 export type Limits = Readonly<Record<WindowName, number>>
 
 export interface BanRules {

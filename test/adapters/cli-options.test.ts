@@ -29,13 +29,13 @@ describe('the command line takes', () => {
     for (const option of [minuteOption(), dayOption()]) {
       const limitOf = (text: string) => option.parseArg?.(text, undefined) as unknown
 
-      it(`whole numbers from 1 to a thousand million: ${option.long}`, () => {
-        for (const number of [1, 60, 1_000_000_000]) expect(limitOf(`${number}`)).to.equal(number)
+      it(`whole numbers from 1 to 2^31 - 1, the most that the int32 of the quota headers holds: ${option.long}`, () => {
+        for (const number of [1, 60, 2_147_483_647]) expect(limitOf(`${number}`)).to.equal(number)
       })
 
       it(`nothing else: ${option.long}`, () => {
-        for (const text of [...NO_WHOLE_NUMBERS, '0', '1000000001', '9'.repeat(30)]) {
-          expect(() => limitOf(text), JSON.stringify(text)).to.throw(InvalidArgumentError, 'a whole number from 1 to 1000000000')
+        for (const text of [...NO_WHOLE_NUMBERS, '0', '2147483648', '9'.repeat(30)]) {
+          expect(() => limitOf(text), JSON.stringify(text)).to.throw(InvalidArgumentError, 'a whole number from 1 to 2147483647')
         }
       })
     }

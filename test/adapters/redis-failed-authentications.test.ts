@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { RedisFailedAuthentications } from '../../src/adapters/redis/redis-failed-authentications.js'
 import { someQuotaRules } from '../contracts/builders.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
+import { countCommands } from '../support/engines/redis-client.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import { MovableClock } from '../support/movable-clock.js'
 import type { RedisReplica } from '../support/redis-replica.js'
@@ -97,6 +98,23 @@ describe('failed authentications counted in Redis', function () {
       expect(await onlooker.client.get(name)).to.equal('1')
       expect(await onlooker.client.pttl(name)).to.be.within(1, 60_000)
     }
+  })
+
+  it('that reach the limit from more than 10,000 IP addresses are remembered for the latest 10,000 of them', async () => {
+    const replica = await aRedisReplica(redis.url, { clock, isPatient: true })
+    replicas.push(replica)
+    const { connection } = replica
+    const single = new RedisFailedAuthentications(connection, 1, clock)
+    const addressOf = (index: number) => `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`
+    for (let first = 0; first < 10_001; first += 100) {
+      const batch = Math.min(100, 10_001 - first)
+      await times(batch, async (index) => single.count(addressOf(first + index)))
+    }
+    const before = await countCommands(redis.url)
+    for (const index of [1, 5_000, 10_000]) expect((await single.count(addressOf(index))).admitted).to.equal(false)
+    expect(await countCommands(redis.url)).to.equal(before)
+    expect((await single.count(addressOf(0))).admitted).to.equal(false)
+    expect(await countCommands(redis.url)).to.be.above(before)
   })
 
   it('go on where two limiters of a process share one client, and a limiter next to the quotas leaves their script as it is', async () => {

@@ -10,6 +10,8 @@ export function describeFailedAuthentications(
   name: string,
   open: (perMinute: number, clock: MovableClock) => Promise<Opened<FailedAuthentications>>,
   outage?: Outage,
+  /** How many commands the engine has executed so far. */
+  countCommands?: () => Promise<number>,
 ): void {
   describe(`the failed authentications ${name}`, () => {
     let clock: MovableClock
@@ -103,6 +105,59 @@ export function describeFailedAuthentications(
       for (const { quota } of counted.filter((count) => !count.admitted)) expect(quota.remaining).to.equal(0)
       for (const replica of replicas) expect((await replica.peek(ADDRESS)).remaining).to.equal(0)
     })
+
+    if (countCommands) {
+      const commandsDuring = async (work: () => Promise<void>): Promise<number> => {
+        const before = await countCommands()
+        await work()
+        return (await countCommands()) - before
+      }
+
+      it('of an IP address that has reached the limit cost no command until the minute ends, whether counted or looked at', async () => {
+        await useUp(ADDRESS)
+        const commands = await commandsDuring(async () => {
+          for (let time = 0; time < 1_000; time++) {
+            expect(await failures.count(ADDRESS)).to.deep.include({ admitted: false })
+            expect(await failures.peek(ADDRESS)).to.deep.include({ limit: PER_MINUTE, remaining: 0, resetSeconds: minuteEndSeconds() })
+          }
+          clock.moveTo(minuteEndSeconds() * 1000 - 1)
+          expect((await failures.peek(ADDRESS)).remaining).to.equal(0)
+        })
+        expect(commands).to.equal(0)
+
+        clock.advanceMs(1)
+        const inNextMinute = await commandsDuring(async () => {
+          expect((await failures.peek(ADDRESS)).remaining).to.equal(PER_MINUTE)
+        })
+        expect(inNextMinute).to.be.above(0)
+      })
+
+      for (const [what, learn] of [
+        ['a count', async (replica: FailedAuthentications) => (await replica.count(ADDRESS)).quota],
+        ['a look', async (replica: FailedAuthentications) => replica.peek(ADDRESS)],
+      ] as const) {
+        it(`that reached the limit on another replica cost a replica no command after ${what}`, async () => {
+          const other = await opened.reopen()
+          await useUp(ADDRESS)
+          expect((await learn(other)).remaining).to.equal(0)
+          const commands = await commandsDuring(async () => {
+            for (let time = 0; time < 100; time++) {
+              expect((await other.count(ADDRESS)).admitted).to.equal(false)
+              expect((await other.peek(ADDRESS)).remaining).to.equal(0)
+            }
+          })
+          expect(commands).to.equal(0)
+        })
+      }
+
+      it('of an IP address that has one left are still asked of the store', async () => {
+        for (let count = 1; count < PER_MINUTE; count++) await failures.count(ADDRESS)
+        const other = await opened.reopen()
+        expect((await failures.peek(ADDRESS)).remaining).to.equal(1)
+        await other.count(ADDRESS)
+        expect((await failures.peek(ADDRESS)).remaining).to.equal(0)
+      })
+    }
 
     if (outage) {
       it('while the store is away are counted by this replica: never unlimited, never an error, and with all figures', async () => {

@@ -5,6 +5,7 @@ import { RedisQuotaControl } from '../../src/adapters/redis/redis-quota-control.
 import { RedisQuotaStore } from '../../src/adapters/redis/redis-quota-store.js'
 import type { Clock } from '../../src/core/ports/clock.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
+import { countCommands } from '../support/engines/redis-client.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import { aPatientConnection } from '../support/redis-replica.js'
 import { until } from '../support/until.js'
@@ -45,6 +46,7 @@ describe('on a real Redis', function () {
     'in Redis',
     (perMinute, clock) => open(clock, (connection) => new RedisFailedAuthentications(connection, perMinute, clock)),
     outage,
+    () => countCommands(redis.url),
   )
 })
 

@@ -30,10 +30,11 @@ describe('admitting a request', () => {
   })
 
   for (const known of [
-    { kind: 'refused', quota: QUOTA },
+    { kind: 'missing', quota: QUOTA },
+    { kind: 'invalid', quota: QUOTA },
     { kind: 'locked-out', quota: QUOTA },
   ] as const) {
-    it(`of a caller who is ${known.kind} hands that on, and asks for no quota`, async () => {
+    it(`of a caller whose key is not verified (${known.kind}) hands that on, and asks for no quota`, async () => {
       const { admit, asked, forgotten } = aGate({ records: [known] })
       expect(await admit(CREDENTIALS)).to.deep.equal(known)
       expect([asked, forgotten]).to.deep.equal([[], []])
@@ -58,8 +59,8 @@ describe('admitting a request', () => {
   })
 
   it('by an outdated record of a key that was revoked meanwhile is refused as without a valid key', async () => {
-    const { admit, asked } = aGate({ records: [anApiKey('one'), { kind: 'refused', quota: QUOTA }], outdated: 1 })
-    expect(await admit(CREDENTIALS)).to.deep.equal({ kind: 'refused', quota: QUOTA })
+    const { admit, asked } = aGate({ records: [anApiKey('one'), { kind: 'invalid', quota: QUOTA }], outdated: 1 })
+    expect(await admit(CREDENTIALS)).to.deep.equal({ kind: 'invalid', quota: QUOTA })
     expect(asked).to.have.lengthOf(1)
   })
 

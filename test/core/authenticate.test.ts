@@ -30,25 +30,40 @@ describe('authenticating', () => {
     expect(await failuresLeft()).to.equal(PER_MINUTE)
   })
 
-  it('refuses an absent, malformed, unknown, expired or revoked key in the same way, and charges the address one failure', async () => {
-    for (const makeSecret of Object.values(unusableKeys())) {
+  it('rejects a malformed, unknown, expired or revoked key in the same way, and charges the IP address one failure', async () => {
+    for (const makeSecret of Object.values(invalidKeys())) {
       const gate = aGate()
       const secret = await makeSecret(gate)
       const quota = { nowMs: gate.clock.nowMs(), limit: PER_MINUTE, remaining: PER_MINUTE - 1, resetSeconds: minuteEndSeconds(gate.clock) }
-      expect(await gate.authenticate(asked(secret))).to.deep.equal({ kind: 'refused', quota })
+      expect(await gate.authenticate({ secret, address: ADDRESS })).to.deep.equal({ kind: 'invalid', quota })
       expect(await gate.failuresLeft()).to.equal(PER_MINUTE - 1)
     }
   })
 
-  for (const [what, makeSecret] of Object.entries(unusableKeys())) {
+  it('counts no failure for a missing key, however often, and reports what the IP address has left', async () => {
+    const { authenticate, failedAuthentications, clock } = aGate()
+    await failedAuthentications.count(ADDRESS)
+    const quota = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: PER_MINUTE - 1, resetSeconds: minuteEndSeconds(clock) }
+    for (let count = 0; count < 3 * PER_MINUTE; count++)
+      expect(await authenticate({ address: ADDRESS })).to.deep.equal({ kind: 'missing', quota })
+  })
+
+  it('reports a missing key as missing, with nothing left, from an IP address that has reached its limit', async () => {
+    const { authenticate, useUp, clock } = aGate()
+    await useUp(ADDRESS)
+    const quota = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: 0, resetSeconds: minuteEndSeconds(clock) }
+    expect(await authenticate({ address: ADDRESS })).to.deep.equal({ kind: 'missing', quota })
+  })
+
+  for (const [what, makeSecret] of Object.entries(invalidKeys())) {
     it(`locks the address out after ${PER_MINUTE} failures with ${what}, until the next minute`, async () => {
       const gate = aGate()
       const secret = await makeSecret(gate)
       const kinds: Authentication['kind'][] = []
-      for (let count = 0; count < PER_MINUTE + 2; count++) kinds.push((await gate.authenticate(asked(secret))).kind)
-      expect(kinds).to.deep.equal([...Array.from({ length: PER_MINUTE }, () => 'refused'), 'locked-out', 'locked-out'])
+      for (let count = 0; count < PER_MINUTE + 2; count++) kinds.push((await gate.authenticate({ secret, address: ADDRESS })).kind)
+      expect(kinds).to.deep.equal([...Array.from({ length: PER_MINUTE }, () => 'invalid'), 'locked-out', 'locked-out'])
       gate.clock.advanceSeconds(60)
-      expect((await gate.authenticate(asked(secret))).kind).to.equal('refused')
+      expect((await gate.authenticate({ secret, address: ADDRESS })).kind).to.equal('invalid')
     })
   }
 
@@ -60,13 +75,13 @@ describe('authenticating', () => {
     expect(store.queries).to.deep.equal([])
   })
 
-  it('looks up nothing for an address that has used up its failures, be the key good or bad', async () => {
+  it('looks up no key from an IP address that has reached its limit, valid or not', async () => {
     const { authenticate, aKey, aSecret, store, useUp, clock } = aGate()
     const { secret } = await aKey()
     await useUp(ADDRESS)
     const quota = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: 0, resetSeconds: minuteEndSeconds(clock) }
-    for (const sent of [secret, aSecret(), 'malformed', undefined]) {
-      expect(await authenticate(asked(sent))).to.deep.equal({ kind: 'locked-out', quota })
+    for (const sent of [secret, aSecret(), 'malformed']) {
+      expect(await authenticate({ secret: sent, address: ADDRESS })).to.deep.equal({ kind: 'locked-out', quota })
     }
     expect(store.queries).to.deep.equal([])
   })
@@ -111,7 +126,7 @@ describe('authenticating', () => {
     clock.advanceMs(4999)
     expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('verified')
     clock.advanceMs(1)
-    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('refused')
+    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('invalid')
   })
 
   it('refuses a revoked key 10 s after its revocation at the latest', async () => {
@@ -120,7 +135,7 @@ describe('authenticating', () => {
     await authenticate({ secret, address: ADDRESS })
     await store.revoke(key.keyId, 1)
     clock.advanceSeconds(FORGOTTEN_SECONDS)
-    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('refused')
+    expect((await authenticate({ secret, address: ADDRESS })).kind).to.equal('invalid')
   })
 
   it('does not serve a key that is known as revoked behind a used-up address', async () => {
@@ -146,7 +161,7 @@ describe('authenticating', () => {
     const { authenticate, aSecret, store } = aGate()
     const guesses = Array.from({ length: 100 }, () => authenticate({ secret: aSecret(), address: ADDRESS }))
     const kinds = (await Promise.all(guesses)).map(({ kind }) => kind)
-    expect(kinds.filter((kind) => kind === 'refused')).to.have.lengthOf(PER_MINUTE)
+    expect(kinds.filter((kind) => kind === 'invalid')).to.have.lengthOf(PER_MINUTE)
     expect(store.queries.length).to.be.at.most(PER_MINUTE)
   })
 
@@ -175,7 +190,7 @@ describe('authenticating', () => {
     expect((await authenticate({ secret: other.secret, address: '192.0.2.2' })).kind).to.equal('verified')
     expect((await authenticate({ secret: known.secret, address: ADDRESS })).kind).to.equal('verified')
     answer()
-    expect((await guesses).filter(({ kind }) => kind === 'refused')).to.have.lengthOf(PER_MINUTE)
+    expect((await guesses).filter(({ kind }) => kind === 'invalid')).to.have.lengthOf(PER_MINUTE)
   })
 
   it('gives an outage of the store to all of 50 callers of one address who wait for a look-up, and serves them when it is over', async () => {
@@ -236,10 +251,8 @@ describe('keys that wait for their turn behind an address that may fail only onc
 
 type Gate = ReturnType<typeof aGate>
 
-/** What a caller may send that is no usable key. */
-function unusableKeys(): Record<string, (gate: Gate) => Promise<string | undefined>> {
+function invalidKeys(): Record<string, (gate: Gate) => Promise<string>> {
   return {
-    'no key': async () => undefined,
     'a malformed key': async () => 'pst_live_nonsense',
     'a mistyped key': async ({ aSecret }) => mistyped(aSecret()),
     'an unknown key': async ({ aSecret }) => aSecret(),
@@ -283,6 +296,7 @@ function aGate() {
     peeks: () => peeked,
     clock,
     store,
+    failedAuthentications,
     authenticate: makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock }),
     /** The right shape and checksum, and nobody's. */
     aSecret: () => secrets.generate().secret,

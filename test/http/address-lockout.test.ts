@@ -24,11 +24,11 @@ describe('an address with too many failed authentications', () => {
   })
   afterEach(() => api.stop())
 
-  const withoutKey = (headers = {}) => api.send('/v1/pets', { headers })
+  const withoutKey = () => api.send('/v1/pets')
   const withKey = (secret: string) => api.send('/v1/pets', { key: secret })
 
   async function useUp(): Promise<void> {
-    for (let failure = 0; failure < FAILURES_PER_MINUTE; failure += 1) expectError(await withoutKey(), 401, 'missing_api_key')
+    for (let failure = 0; failure < FAILURES_PER_MINUTE; failure += 1) expectError(await withKey('rubbish'), 401, 'invalid_api_key')
   }
 
   function expectLockedOut(answer: Answer): void {
@@ -38,26 +38,46 @@ describe('an address with too many failed authentications', () => {
     expect(answer.headers).to.not.have.property('www-authenticate')
   }
 
-  it('is refused with 429 from the 31st on, whatever it sends', async () => {
+  it('gets 429 from the 31st invalid key on', async () => {
     await useUp()
-    expectLockedOut(await withoutKey())
     expectLockedOut(await withKey('rubbish'))
     expectLockedOut(await withKey(secrets.generate().secret))
+    expectLockedOut(await api.send('/v1/pets', { headers: { authorization: [`Bearer ${key}`, `Bearer ${key}`] } }))
   })
 
-  it('counts missing, malformed and unknown keys alike', async () => {
+  it('counts malformed and unknown keys and two Authorization headers alike', async () => {
     for (let failure = 0; failure < FAILURES_PER_MINUTE; failure += 3) {
-      expectError(await withoutKey(), 401, 'missing_api_key')
       expectError(await withKey('rubbish'), 401, 'invalid_api_key')
       expectError(await withKey(secrets.generate().secret), 401, 'invalid_api_key')
+      const authorization = [`Bearer ${key}`, `Bearer ${key}`]
+      expectError(await api.send('/v1/pets', { headers: { authorization } }), 401, 'invalid_api_key')
     }
-    expectLockedOut(await withoutKey())
+    expectLockedOut(await withKey('rubbish'))
+  })
+
+  it('does not count a missing key or another scheme: 1,000 of them leave the whole limit, and say so', async () => {
+    for (let time = 0; time < 500; time += 1) {
+      for (const headers of [{}, { authorization: 'Basic dXNlcjpwYXNz' }]) {
+        const answer = await api.send('/v1/pets', { headers })
+        expectError(answer, 401, 'missing_api_key')
+        expect(tripleOf(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: FAILURES_PER_MINUTE })
+      }
+    }
+    await useUp()
+  })
+
+  it('still gets 401 without a key, with nothing left of the limit: nothing is being guessed', async () => {
+    await useUp()
+    const answer = await withoutKey()
+    expectError(answer, 401, 'missing_api_key')
+    expect(tripleOf(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
+    expect(answer.headers).to.include({ 'www-authenticate': 'Bearer realm="petstore"' })
   })
 
   it('causes no key look-up any more', async () => {
     await withKey(secrets.generate().secret)
     expect(apiKeys.queries).to.have.lengthOf(1)
-    for (let failure = 1; failure < FAILURES_PER_MINUTE; failure += 1) await withoutKey()
+    for (let failure = 1; failure < FAILURES_PER_MINUTE; failure += 1) await withKey('rubbish')
     for (let time = 0; time < 5; time += 1) expectLockedOut(await withKey(secrets.generate().secret))
     expectLockedOut(await withKey(key))
     expect(apiKeys.queries).to.have.lengthOf(1)
@@ -87,7 +107,7 @@ describe('an address with too many failed authentications', () => {
   it('goes on being served with a key that this replica has verified', async () => {
     await withKey(key)
     await useUp()
-    expectLockedOut(await withoutKey())
+    expectLockedOut(await withKey('rubbish'))
     expect(await withKey(key)).to.have.property('status', 200)
   })
 
@@ -111,22 +131,22 @@ describe('an address with too many failed authentications', () => {
   it('waits for exactly Retry-After: one second less is not enough', async () => {
     api.clock.advanceMs(12_345)
     await useUp()
-    const refused = await withoutKey()
+    const refused = await withKey('rubbish')
     const retryAfterSeconds = Number(refused.headers['retry-after'])
     expect(retryAfterSeconds).to.equal(18)
     api.clock.advanceSeconds(retryAfterSeconds - 1)
-    expectError(await withoutKey(), 429, 'too_many_failed_authentications')
+    expectError(await withKey('rubbish'), 429, 'too_many_failed_authentications')
     api.clock.advanceSeconds(1)
-    const answer = await withoutKey()
-    expectError(answer, 401, 'missing_api_key')
+    const answer = await withKey('rubbish')
+    expectError(answer, 401, 'invalid_api_key')
     expect(tripleOf(answer).remaining).to.equal(FAILURES_PER_MINUTE - 1)
   })
 
   it('does not wait longer because it goes on', async () => {
     await useUp()
-    for (let time = 0; time < 100; time += 1) await withoutKey()
+    for (let time = 0; time < 100; time += 1) await withKey('rubbish')
     api.clock.advanceSeconds(30)
-    expectError(await withoutKey(), 401, 'missing_api_key')
+    expectError(await withKey('rubbish'), 401, 'invalid_api_key')
   })
 
   it('may still ask for OPTIONS, health and the document', async () => {
@@ -138,7 +158,7 @@ describe('an address with too many failed authentications', () => {
   })
 
   it('concurrent failures are counted one by one', async () => {
-    const answers = await Promise.all(Array.from({ length: 50 }, () => withoutKey()))
+    const answers = await Promise.all(Array.from({ length: 50 }, () => withKey('rubbish')))
     expect(answers.filter(({ status }) => status === 401)).to.have.length(FAILURES_PER_MINUTE)
     expect(answers.filter(({ status }) => status === 429)).to.have.length(50 - FAILURES_PER_MINUTE)
   })
@@ -149,7 +169,7 @@ describe('an address with too many failed authentications', () => {
       const remaining: number[] = []
       await withApi({ config: { trustedProxyHops } }, async (own) => {
         for (const each of forwarded)
-          remaining.push(tripleOf(await own.send('/v1/pets', { headers: { 'x-forwarded-for': each } })).remaining)
+          remaining.push(tripleOf(await own.send('/v1/pets', { key: 'rubbish', headers: { 'x-forwarded-for': each } })).remaining)
       })
       return remaining
     }

@@ -134,9 +134,14 @@ describe('authentication', () => {
   })
 
   describe('that fails', () => {
-    it('reports what the address has left of failures, and counts down', async () => {
-      const answers = [await api.send('/v1/pets'), await api.send('/v1/pets', { key: 'rubbish' }), await api.send('/v1/store/orders')]
-      expect(answers.map((answer) => tripleOf(answer).remaining)).to.deep.equal([29, 28, 27])
+    it('reports what the IP address has left of failures, and counts down invalid keys, but not missing ones', async () => {
+      const answers = [
+        await api.send('/v1/pets'),
+        await api.send('/v1/pets', { key: 'rubbish' }),
+        await api.send('/v1/store/orders', { key: 'rubbish' }),
+        await api.send('/v1/store/orders'),
+      ]
+      expect(answers.map((answer) => tripleOf(answer).remaining)).to.deep.equal([30, 29, 28, 28])
       for (const answer of answers) {
         const { limit, remaining, resetSeconds } = tripleOf(answer)
         expect({ limit, resetSeconds }).to.deep.equal({ limit: 30, resetSeconds: api.clock.nowMs() / 1000 + 30 })
@@ -147,7 +152,7 @@ describe('authentication', () => {
 
     it('costs the address nothing when it succeeds, and the key nothing when another one failed', async () => {
       for (let time = 0; time < 40; time += 1) await api.send('/v1/pets', { key })
-      expect(tripleOf(await api.send('/v1/pets')).remaining).to.equal(29)
+      expect(tripleOf(await api.send('/v1/pets')).remaining).to.equal(30)
       const before = tripleOf(await api.send('/v1/pets', { key })).remaining
       await api.send('/v1/pets', { key: `${key}x` })
       expect(tripleOf(await api.send('/v1/pets', { key })).remaining).to.equal(before - 1)

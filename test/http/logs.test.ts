@@ -6,7 +6,7 @@ import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { answerTo, head } from '../support/raw-socket.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
-import { ampleKey } from '../support/with-api.js'
+import { ampleKey, withApi } from '../support/with-api.js'
 
 describe('the log', () => {
   let api: TestApi
@@ -43,6 +43,27 @@ describe('the log', () => {
     expect(lines[0]?.['ms']).to.be.a('number').and.to.be.at.least(0)
     expect(lines[0]).to.have.property('time').that.is.a('number')
   })
+
+  const forwardedForWarnings = ({ logLines }: TestApi) => logLines.filter(({ level }) => level === 40)
+
+  it('warns once, whatever comes, that X-Forwarded-For is ignored while TRUSTED_PROXY_HOPS is 0, without its value or a key', async () => {
+    const { secret } = await api.issueKey()
+    const headers = { 'x-forwarded-for': '198.51.100.77' }
+    await api.send('/v1/pets')
+    expect(forwardedForWarnings(api)).to.deep.equal([])
+    for (const path of ['/v1/pets', '/livez', '/v1/none']) await api.send(path, { headers, key: secret })
+    const warnings = forwardedForWarnings(api)
+    expect(warnings).to.have.lengthOf(1)
+    expect(warnings[0]).to.have.all.keys('level', 'time', 'msg')
+    expect(warnings[0]?.['msg']).to.match(/X-Forwarded-For.*set TRUSTED_PROXY_HOPS to the number of proxies/)
+    expect(JSON.stringify(warnings)).to.not.include('198.51').and.not.include(secret)
+  })
+
+  it('has no such warning where TRUSTED_PROXY_HOPS is set to a proxy', () =>
+    withApi({ config: { trustedProxyHops: 1 } }, async (own) => {
+      await own.send('/v1/pets', { headers: { 'x-forwarded-for': '198.51.100.77' } })
+      expect(forwardedForWarnings(own)).to.deep.equal([])
+    }))
 
   it('has no API key, also where one was sent as request id', async () => {
     const { secret } = await api.issueKey()

@@ -12,7 +12,7 @@ const MOST_SECONDS_LEFT = 50
 
 /** What all replicas and every command are started with. */
 export function sharedSettings(mongo: Pick<MongoDatabase, 'url'>, redisUrl: string): Settings {
-  return { MONGODB_URL: mongo.url, REDIS_URL: redisUrl, CURSOR_SECRET: 'one of 32 bytes or more, as it must be' }
+  return { MONGODB_URL: mongo.url, REDIS_URL: redisUrl, CURSOR_SECRET: 'one of 32 bytes or more, as it must be', TRUSTED_PROXY_HOPS: '0' }
 }
 
 /** So many processes of the service on the same data, each of which knows how many they are. */

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Config } from '../../src/config.js'
+import type { Config, Purpose } from '../../src/config.js'
 import { ConfigError, LOG_LEVELS, readConfig, readProcessConfig } from '../../src/config.js'
 import { parsePlans } from '../../src/plans-file.js'
 import type { Plans } from '../../src/core/plan.js'
@@ -22,6 +22,28 @@ const OTHER_PLANS: Plans = {
   ban: { graceMs: 19, minStrikes: 20, firstMs: 21, longestMs: 22, forgetAfterMs: 23 },
   failedAuthenticationsPerMinute: 24,
 }
+
+/** Names that real environments hold and that are not settings. */
+const FOREIGN_NAMES = `
+  PATH HOME USER LOGNAME SHELL TERM PWD OLDPWD LANG LC_ALL TZ EDITOR PAGER HOSTNAME MAIL SHLVL DISPLAY TMPDIR XDG_RUNTIME_DIR SSH_AUTH_SOCK
+  SUDO_USER HOSTTYPE NODE_ENV NODE_OPTIONS NODE_PATH NODE_EXTRA_CA_CERTS NODE_VERSION YARN_VERSION npm_config_cache npm_lifecycle_event
+  npm_package_version DEBUG FORCE_COLOR NO_COLOR CI GITHUB_ACTIONS GITHUB_TOKEN GITHUB_REF RUNNER_OS GITLAB_CI CI_COMMIT_SHA JENKINS_URL
+  BUILD_NUMBER TRAVIS CIRCLECI DRONE STAGE DOCKER_HOST DOCKER_TLS_VERIFY COMPOSE_PROJECT_NAME CONTAINER_ID KUBERNETES_SERVICE_HOST
+  KUBERNETES_PORT KUBERNETES_PORT_443_TCP POD_NAME POD_IP NODE_NAME NAMESPACE AWS_REGION AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+  ECS_CONTAINER_METADATA_URI GOOGLE_CLOUD_PROJECT GOOGLE_APPLICATION_CREDENTIALS K_SERVICE K_REVISION WEBSITE_HOSTNAME AZURE_CLIENT_ID DYNO
+  DATABASE_URL REDIS_TLS_URL FLY_APP_NAME RENDER_EXTERNAL_URL RAILWAY_STATIC_URL VERCEL_URL CF_INSTANCE_ADDR VCAP_SERVICES HTTP_PROXY
+  HTTPS_PROXY NO_PROXY http_proxy no_proxy ALL_PROXY SSL_CERT_FILE SSL_CERT_DIR OTEL_EXPORTER_OTLP_ENDPOINT OTEL_SERVICE_NAME DD_AGENT_HOST
+  SENTRY_DSN NEW_RELIC_LICENSE_KEY LOG_FORMAT LOG_FILE LOG_PATH LOG_DIR SAMPLE_RATE RUST_LOG REDIS_HOST REDIS_PORT REDIS_DB REDIS_PASSWORD
+  REDIS_USERNAME REDIS_TTL REDIS_SSL REDIS_TLS REDIS_IMAGE REDIS_VERSION REDIS_PREFIX MONGODB_HOST MONGODB_PORT MONGODB_DATABASE
+  MONGODB_USERNAME MONGODB_PASSWORD MONGODB_IMAGE MONGO_INITDB_ROOT_USERNAME MONGO_INITDB_DATABASE POSTGRES_HOST POSTGRES_PORT DB_HOST DB_PORT
+  DB_URL MYSQL_HOST MYSQL_PORT PGHOST PGPORT DB_MAX_CONNECTIONS MIN_CONNECTIONS BLOCK_SIZE SMTP_HOST SMTP_PORT PUBLIC_KEY PUBLIC_DIR
+  PUBLIC_PATH PUBLIC_IP BASE_URL ADMIN_USER ADMIN_PASSWORD ADMIN_EMAIL ADMIN_TOKEN ADMIN_CERT METRICS_PORT APP_PORT APP_HOST HTTP_PORT
+  GRPC_PORT STORAGE_DRIVER STORAGE_ACCOUNT STORAGE_BUCKET STORAGE_CLASS STORE SECRET SESSION_SECRET JWT_SECRET SHUTDOWN_GRACE DRAIN PORTAL
+  PORTS POST POSTS HOSTS DOC DOCK DOCSIS SORT PORT_RANGE REDISTRIBUTE redis_url port host log_level PETSTORE_SERVICE_HOST PETSTORE_PORT
+  DOCS_PORT DOCS_PORT_80_TCP DOCS_SERVICE_PORT DOCS_ENABLED DOCS_URL
+`
+  .trim()
+  .split(/\s+/)
 
 describe('the settings', () => {
   let directory: string
@@ -48,9 +70,9 @@ describe('the settings', () => {
         adminPort: 9090,
         trustedProxyHops: 0,
         expectedReplicas: 1,
+        plans: JSON.parse(readFileSync('config/plans.json', 'utf8')),
         maxConnections: 10_000,
         maxInFlight: 1_000,
-        plans: JSON.parse(readFileSync('config/plans.json', 'utf8')),
         docs: true,
         sampleData: true,
         idBlockSize: 64,
@@ -83,6 +105,8 @@ describe('the settings', () => {
         TRUSTED_PROXY_HOPS: '3',
         EXPECTED_REPLICAS: '4',
         PLANS_FILE: aFile(JSON.stringify(OTHER_PLANS)),
+        MAX_CONNECTIONS: '8',
+        MAX_IN_FLIGHT: '9',
         DOCS: 'off',
         SAMPLE_DATA: 'off',
         ID_BLOCK_SIZE: '5',
@@ -100,9 +124,9 @@ describe('the settings', () => {
         publicUrl: 'https://petstore.example/shop',
         trustedProxyHops: 3,
         expectedReplicas: 4,
-        maxConnections: 10_000,
-        maxInFlight: 1_000,
         plans: OTHER_PLANS,
+        maxConnections: 8,
+        maxInFlight: 9,
         docs: false,
         sampleData: false,
         idBlockSize: 5,
@@ -133,7 +157,7 @@ describe('the settings', () => {
     process.env = { ID_BLOCK_SIZE: '77', MONGODB_URL: 'mongodb://db', REDIS_URL: 'redis://cache' }
     try {
       expect(readProcessConfig('command').idBlockSize).to.equal(77)
-      expect(() => readProcessConfig()).to.throw(ConfigError, 'CURSOR_SECRET')
+      for (const name of ['CURSOR_SECRET', 'TRUSTED_PROXY_HOPS']) expect(() => readProcessConfig()).to.throw(ConfigError, name)
       expect(() => readProcessConfig('serve')).to.throw(ConfigError, 'CURSOR_SECRET')
     } finally {
       process.env = before
@@ -158,6 +182,8 @@ describe('the settings', () => {
       ['ADMIN_PORT', 0, 65_535],
       ['TRUSTED_PROXY_HOPS', 0, 10],
       ['EXPECTED_REPLICAS', 1, 10_000],
+      ['MAX_CONNECTIONS', 1, 1_000_000],
+      ['MAX_IN_FLIGHT', 1, 1_000_000],
       ['ID_BLOCK_SIZE', 1, 1_000_000],
       ['DRAIN_DELAY_MS', 0, 3_599_999],
       ['SHUTDOWN_TIMEOUT_MS', 1, 3_600_000],
@@ -212,6 +238,7 @@ describe('the settings', () => {
       ['DOCS', ['', 'ON', 'true', '1', 'on ', 'yes']],
       ['SAMPLE_DATA', ['', 'OFF', 'false', '0']],
       ['LOG_LEVEL', ['', 'INFO', 'verbose', '30', 'toString']],
+      ['STORAGE', ['', 'MEMORY', 'disk', 'mongodb', 'memory ']],
     ] satisfies [string, string[]][]) {
       it(`are taken as documented or not at all, an empty one too: ${name}`, () => {
         for (const text of texts) {
@@ -338,7 +365,6 @@ describe('the settings', () => {
         MONGODB_URL: `mongodb:/root:${short}@db/pets`,
         REDIS_URL: `redis:/:${short}@cache`,
         REDIS_URI: `redis://:${short}@cache`,
-        MONGODB_PASSWORD: short,
         PORT: 'x',
       })
       expect(faults).to.have.lengthOf.at.least(7)
@@ -350,7 +376,8 @@ describe('the settings', () => {
   describe('of what replicas share', () => {
     const MONGODB_URL = 'mongodb://petstore:hunter2@one,two:27018/pets?replicaSet=rs&tls=true'
     const REDIS_URL = 'redis://petstore:hunter2@cache:6380/3'
-    const BOTH = { MONGODB_URL, REDIS_URL, CURSOR_SECRET: SECRET }
+    const REQUIRED = { CURSOR_SECRET: SECRET, TRUSTED_PROXY_HOPS: '0' }
+    const BOTH = { MONGODB_URL, REDIS_URL, ...REQUIRED }
 
     it('are URLs that are kept as they are, from the environment or from a file', () => {
       for (const mongodbUrl of [MONGODB_URL, 'mongodb://db', 'mongodb+srv://cluster.example/pets']) {
@@ -359,7 +386,7 @@ describe('the settings', () => {
       for (const redisUrl of [REDIS_URL, 'rediss://cache', 'redis+cluster://one,two:7001', 'rediss+sentinel://one,two/main']) {
         expect(readConfig({ ...BOTH, REDIS_URL: redisUrl }).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl })
       }
-      const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`, 'redis'), CURSOR_SECRET: SECRET }
+      const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`, 'redis'), ...REQUIRED }
       expect(readConfig(files).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl: REDIS_URL })
     })
 
@@ -373,8 +400,8 @@ describe('the settings', () => {
         ['MONGODB_URL', 'REDIS_URL', MONGODB_URL],
         ['REDIS_URL', 'MONGODB_URL', REDIS_URL],
       ] as const) {
-        expect(faultsOf({ [there]: url, CURSOR_SECRET: SECRET })).to.deep.equal([faultOf(missing, there)])
-        expect(faultsOf({ [`${there}_FILE`]: aFile(url), CURSOR_SECRET: SECRET })).to.deep.equal([faultOf(missing, there)])
+        expect(faultsOf({ [there]: url, ...REQUIRED })).to.deep.equal([faultOf(missing, there)])
+        expect(faultsOf({ [`${there}_FILE`]: aFile(url), ...REQUIRED })).to.deep.equal([faultOf(missing, there)])
       }
     })
 
@@ -408,24 +435,45 @@ describe('the settings', () => {
         const fault = 'REDIS_URL must be a URL that begins with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS)'
         expect(faultsOf({ ...BOTH, REDIS_URL: text }), JSON.stringify(text)).to.deep.equal([fault])
       }
-      expect(faultsOf({ MONGODB_URL_FILE: aFile('hunter2'), REDIS_URL_FILE: aFile('hunter2'), CURSOR_SECRET: SECRET })).to.have.lengthOf(2)
+      expect(faultsOf({ MONGODB_URL_FILE: aFile('hunter2'), REDIS_URL_FILE: aFile('hunter2'), ...REQUIRED })).to.have.lengthOf(2)
     })
 
     it('want a CURSOR_SECRET that all replicas share, from the environment or from a file', () => {
       const fault = 'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas'
-      expect(faultsOf({ MONGODB_URL, REDIS_URL })).to.deep.equal([fault])
-      expect(faultsOf({ MONGODB_URL_FILE: aFile(MONGODB_URL), REDIS_URL })).to.deep.equal([fault])
+      const TRUSTED_PROXY_HOPS = '1'
+      expect(faultsOf({ MONGODB_URL, REDIS_URL, TRUSTED_PROXY_HOPS })).to.deep.equal([fault])
+      expect(faultsOf({ MONGODB_URL_FILE: aFile(MONGODB_URL), REDIS_URL, TRUSTED_PROXY_HOPS })).to.deep.equal([fault])
       expect(faultsOf(BOTH)).to.deep.equal([])
-      expect(faultsOf({ MONGODB_URL, REDIS_URL, CURSOR_SECRET_FILE: aFile(SECRET) })).to.deep.equal([])
+      expect(faultsOf({ MONGODB_URL, REDIS_URL, TRUSTED_PROXY_HOPS, CURSOR_SECRET_FILE: aFile(SECRET) })).to.deep.equal([])
     })
 
-    it('want no CURSOR_SECRET for a command, which serves nothing', () => {
-      const { cursorSecret, distributed } = readConfig({ MONGODB_URL, REDIS_URL }, 'command')
-      expect([cursorSecret, distributed?.mongodbUrl]).to.deep.equal([undefined, MONGODB_URL])
+    it('require TRUSTED_PROXY_HOPS, 0 included, and say what to set it to', () => {
+      const fault =
+        'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none'
+      for (const urls of [
+        { MONGODB_URL, REDIS_URL },
+        { MONGODB_URL_FILE: aFile(MONGODB_URL), REDIS_URL },
+      ])
+        expect(faultsOf({ ...urls, CURSOR_SECRET: SECRET })).to.deep.equal([fault])
+      expect(faultsOf({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: SECRET, TRUSTED_PROXY_HOPS_FILE: aFile('1') })).to.deep.equal([fault])
+      for (const hops of [0, 1, 10]) expect(readConfig({ ...BOTH, TRUSTED_PROXY_HOPS: `${hops}` }).trustedProxyHops).to.equal(hops)
+      expect(readConfig({}).trustedProxyHops).to.equal(0)
+    })
+
+    it('require neither CURSOR_SECRET nor TRUSTED_PROXY_HOPS for a command that serves nothing', () => {
+      const { cursorSecret, trustedProxyHops, distributed } = readConfig({ MONGODB_URL, REDIS_URL }, 'command')
+      expect([cursorSecret, trustedProxyHops, distributed?.mongodbUrl]).to.deep.equal([undefined, 0, MONGODB_URL])
+    })
+
+    it('contradict STORAGE=memory, for a command too', () => {
+      const fault = 'STORAGE=memory contradicts MONGODB_URL and REDIS_URL; set either STORAGE or the URLs'
+      expect(faultsOf({ ...BOTH, STORAGE: 'memory' })).to.deep.equal([fault])
+      expect(faultsOf({ ...REQUIRED, REDIS_URL, MONGODB_URL_FILE: aFile(MONGODB_URL), STORAGE: 'memory' })).to.deep.equal([fault])
+      expect(faultsOf({ MONGODB_URL, REDIS_URL, STORAGE: 'memory' }, 'command')).to.deep.equal([fault])
     })
 
     it('are read with every other fault for a command, too', () => {
-      expect(() => readConfig({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: 'short', PORT: 'x', LOG_LEVELS: 'info' }, 'command'))
+      expect(() => readConfig({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: 'short', PORT: 'x', LOGLEVEL: 'info' }, 'command'))
         .to.throw(ConfigError)
         .with.property('faults')
         .that.has.lengthOf(3)
@@ -437,6 +485,44 @@ describe('the settings', () => {
       const fault = 'SAMPLE_DATA is for a process without MONGODB_URL; use petstore seed'
       expect(faultsOf({ ...BOTH, SAMPLE_DATA: 'on' })).to.deep.equal([fault])
     })
+  })
+
+  describe('under NODE_ENV=production', () => {
+    const NODE_ENV = 'production'
+    const URLS = { MONGODB_URL: 'mongodb://db', REDIS_URL: 'redis://cache' }
+
+    it('are rejected without a choice of storage, with a message that names both', () => {
+      const faults = faultsOf({ NODE_ENV })
+      expect(faults).to.have.lengthOf(1)
+      expect(faults[0])
+        .to.match(/^NODE_ENV=production needs a choice of storage: /)
+        .and.include('set MONGODB_URL and REDIS_URL')
+        .and.include('STORAGE=memory')
+    })
+
+    it('keep everything in the process with STORAGE=memory', () => {
+      expect(readConfig({ NODE_ENV, STORAGE: 'memory' })).to.not.have.property('distributed')
+    })
+
+    it('keep everything in MongoDB and Redis with their URLs', () => {
+      expect(readConfig({ NODE_ENV, ...URLS, CURSOR_SECRET: SECRET, TRUSTED_PROXY_HOPS: '1' })).to.have.property('distributed')
+    })
+
+    it('need no choice for a command, which keeps no data in its process', () => {
+      expect(faultsOf({ NODE_ENV }, 'command')).to.deep.equal([])
+    })
+
+    it('point out a misspelt URL next to the missing choice', () => {
+      expect(faultsOf({ NODE_ENV, MONGODB_URI: 'mongodb://db' })).to.have.lengthOf(2)
+    })
+
+    it('of any other value need no choice', () => {
+      for (const other of ['development', 'test', '', 'prod', 'Production']) expect(faultsOf({ NODE_ENV: other })).to.deep.equal([])
+    })
+  })
+
+  it('take STORAGE=memory outside production too, where it changes nothing', () => {
+    expect(readConfig({ STORAGE: 'memory' })).to.deep.equal(readConfig({}))
   })
 
   describe('with several faults', () => {
@@ -459,6 +545,9 @@ describe('the settings', () => {
         LOG_LEVEL: 'loud',
         MONGODB_URL: 'db:27017',
         REDIS_URL: 'cache:6379',
+        MAX_CONNECTIONS: '0',
+        MAX_IN_FLIGHT: '0',
+        STORAGE: 'disk',
         LOG_LEVELS: 'info',
       })
       const names = faults.map((fault) => /^[A-Z_]+/.exec(fault)?.[0])
@@ -480,6 +569,9 @@ describe('the settings', () => {
         'LOG_LEVEL',
         'MONGODB_URL',
         'REDIS_URL',
+        'MAX_CONNECTIONS',
+        'MAX_IN_FLIGHT',
+        'STORAGE',
         'LOG_LEVELS',
       ])
     })
@@ -493,52 +585,56 @@ describe('the settings', () => {
   describe('that do not exist', () => {
     for (const [name, meant] of [
       ['REDIS_URI', 'REDIS_URL'],
+      ['REDIS_URLS', 'REDIS_URL'],
+      ['REDISURL', 'REDIS_URL'],
       ['MONGODB_URI', 'MONGODB_URL'],
-      ['MONGODB_PASSWORD', 'MONGODB_URL_FILE'],
-      ['TRUSTED_PROXIES', 'TRUSTED_PROXY_HOPS'],
+      ['MONGO_URL', 'MONGODB_URL'],
+      ['MONGODB_URL_FILES', 'MONGODB_URL_FILE'],
+      ['STORAGES', 'STORAGE'],
       ['TRUSTED_PROXY_HOP', 'TRUSTED_PROXY_HOPS'],
+      ['TRUSTED_PROXYHOPS', 'TRUSTED_PROXY_HOPS'],
       ['EXPECTED_REPLICA', 'EXPECTED_REPLICAS'],
-      ['PLANS_PATH', 'PLANS_FILE'],
+      ['PLAN_FILE', 'PLANS_FILE'],
+      ['MAX_CONNECTION', 'MAX_CONNECTIONS'],
+      ['MAX_INFLIGHT', 'MAX_IN_FLIGHT'],
+      ['MAXINFLIGHT', 'MAX_IN_FLIGHT'],
       ['SAMPLE_DATE', 'SAMPLE_DATA'],
       ['ID_BLOCKSIZE', 'ID_BLOCK_SIZE'],
-      ['DRAIN_DELAY', 'DRAIN_DELAY_MS'],
-      ['SHUTDOWN_TIMEOUT', 'SHUTDOWN_TIMEOUT_MS'],
-      ['LOG_LEVEL_FILE', 'LOG_LEVEL'],
+      ['DRAIN_DELAYS_MS', 'DRAIN_DELAY_MS'],
+      ['SHUTDOWN_TIMEOUTS_MS', 'SHUTDOWN_TIMEOUT_MS'],
+      ['LOGLEVEL', 'LOG_LEVEL'],
+      ['LOG_LEVELS', 'LOG_LEVEL'],
       ['CURSOR_SECRETS', 'CURSOR_SECRET'],
-      ['PUBLIC_URLS', 'PUBLIC_URL'],
-      ['ADMIN_PORTS', 'ADMIN_PORT'],
-      ['DOCS_ENABLED', 'DOCS'],
+      ['CURSOR_SECRETS_FILE', 'CURSOR_SECRET_FILE'],
+      ['PUBLIC_URI', 'PUBLIC_URL'],
+      ['ADMINPORT', 'ADMIN_PORT'],
+      ['ADMIN_HOSTS', 'ADMIN_HOST'],
     ] as const) {
-      it(`and begin like one that does are a fault that names it: ${name}`, () => {
-        const faults = faultsOf({ [name]: 'on' })
-        expect(faults).to.have.lengthOf(1)
-        expect(faults[0]).to.match(new RegExp(`^${name} is no setting; .*\\b${meant}\\b`))
+      it(`and are a near miss of one are an error that names it, without the value: ${name}`, () => {
+        expect(faultsOf({ [name]: 'hunter2' })).to.deep.equal([`${name} is not a setting; did you mean ${meant}?`])
       })
     }
 
-    it('and begin like none are somebody else’s', () => {
-      const others = {
-        PATH: '/bin',
-        HOME: '/root',
-        NODE_ENV: 'test',
-        npm_config_cache: 'x',
-        HOSTNAME: 'a',
-        PORTAL: 'b',
-        LOGNAME: 'c',
-        DOCSIS: 'd',
-        IDEA: 'e',
-        REDISTRIBUTE: 'f',
-        redis_url: 'g',
-      }
-      expect(() => readConfig(others)).not.to.throw()
+    it('and are anything else are ignored, one by one: variables of shells, tools, CI, containers, clouds and other programs', () => {
+      for (const name of FOREIGN_NAMES) expect(faultsOf({ [name]: 'tcp://10.0.0.1:6379' }), name).to.deep.equal([])
     })
 
     it('and are unset are none', () => {
-      expect(() => readConfig({ PORT: undefined, MONGODB_URL: undefined, REDIS_URL_FILE: undefined })).not.to.throw()
+      expect(() => readConfig({ PORT: undefined, MONGODB_URI: undefined, REDIS_URL_FILE: undefined })).not.to.throw()
     })
 
-    it('but are what Kubernetes says of the services of a namespace, whatever their names, are let be', () => {
-      const services = ['REDIS', 'MONGODB', 'REDIS_MASTER', 'REDIS_SENTINEL_0', 'MONGODB_HEADLESS', 'LOG_COLLECTOR', 'ADMIN_UI']
+    it('and come from Kubernetes for each service of a namespace are ignored', () => {
+      const services = [
+        'REDIS',
+        'MONGODB',
+        'REDIS_MASTER',
+        'REDIS_SENTINEL_0',
+        'MONGODB_HEADLESS',
+        'LOG_COLLECTOR',
+        'ADMIN_UI',
+        'PETSTORE',
+        'DOCS',
+      ]
       const links = services.map((service) => ({
         [`${service}_SERVICE_HOST`]: '10.0.0.1',
         [`${service}_SERVICE_PORT`]: '6379',
@@ -550,15 +646,6 @@ describe('the settings', () => {
         [`${service}_PORT_6379_TCP_ADDR`]: '10.0.0.1',
       }))
       expect(() => readConfig(Object.assign({}, ...links) as Environment)).not.to.throw()
-    })
-
-    it('that only end like what Kubernetes says are pointed out', () => {
-      for (const name of ['PUBLIC_PORT', 'ADMIN_LISTEN_PORT', 'SHUTDOWN_SERVICE_HOST'])
-        expect(faultsOf({ [name]: '1' })).to.have.lengthOf(1)
-    })
-
-    it('but are the image names of the test run are let be', () => {
-      expect(() => readConfig({ REDIS_IMAGE: 'redis:8', MONGODB_IMAGE: 'mongo:8' })).not.to.throw()
     })
   })
 
@@ -579,6 +666,13 @@ describe('the settings', () => {
       expect(plans.plans.enterprise).to.deep.equal({ mode: 'enforce' })
     })
 
+    it('may set any limit to 2^31 - 1, the most that the int32 of the quota headers holds, and say so of more', () => {
+      for (const path of ['plans.free.limits.minute', 'plans.enterprise.limits.day', 'failedAuthenticationsPerMinute']) {
+        expect(faultsWith(path, 2_147_483_647)).to.deep.equal([])
+        expect(faultsWith(path, 2_147_483_648)[0]).to.match(/2147483647/)
+      }
+    })
+
     it('may make the longest ban as long as the first', () => {
       expect(faultsWith('ban.longestMs', OTHER_PLANS.ban.firstMs)).to.deep.equal([])
     })
@@ -594,6 +688,9 @@ describe('the settings', () => {
       ['a fractional limit', 'plans.pro.limits.minute', 1.5, 'plans.pro.limits.minute'],
       ['a limit as text', 'plans.pro.limits.minute', '60', 'plans.pro.limits.minute'],
       ['a limit beyond what a double counts', 'plans.pro.limits.day', 1e300, 'plans.pro.limits.day'],
+      ['a minute limit beyond int32', 'plans.pro.limits.minute', 2_147_483_648, 'plans.pro.limits.minute'],
+      ['a day limit beyond int32', 'plans.enterprise.limits.day', 2_147_483_648, 'plans.enterprise.limits.day'],
+      ['a failure limit beyond int32', 'failedAuthenticationsPerMinute', 2_147_483_648, 'failedAuthenticationsPerMinute'],
       ['a limit of null', 'plans.enterprise.limits', null, 'plans.enterprise.limits'],
       ['a missing window', 'plans.business.limits.day', undefined, 'plans.business.limits.day'],
       ['missing limits', 'plans.business.limits', undefined, 'plans.business.limits'],
@@ -654,9 +751,9 @@ describe('the settings', () => {
 })
 
 /** None when the settings are usable. */
-function faultsOf(env: Environment): readonly string[] {
+function faultsOf(env: Environment, purpose?: Purpose): readonly string[] {
   try {
-    readConfig(env)
+    readConfig(env, purpose)
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     for (const fault of error.faults) expect(error.message).to.include(fault)

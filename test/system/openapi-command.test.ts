@@ -54,6 +54,12 @@ describe('petstore openapi', () => {
     })
   }
 
+  it('needs neither what replicas have to be told nor a choice of storage in production', async () => {
+    const wanted = (await openApi()).stdout
+    expect((await openApi([], { NODE_ENV: 'production' })).stdout).to.equal(wanted)
+    expect((await openApi([], { MONGODB_URL: 'mongodb://db', REDIS_URL: 'redis://cache' })).stdout).to.equal(wanted)
+  })
+
   it('ends quietly when its reader has read enough', async () => {
     const { stderr } = await promisify(execFile)('bash', ['-c', '"$0" "$1" openapi | head -c 1', process.execPath, PETSTORE])
     expect(stderr).to.equal('')

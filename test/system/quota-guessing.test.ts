@@ -1,4 +1,6 @@
 import { expect } from 'chai'
+import type { Redis } from 'ioredis'
+import type { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
 import { TOKENS } from '../../src/container.js'
 import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
@@ -14,6 +16,7 @@ import { countByStatus, Hammer, latencies } from '../support/hammer.js'
 import { sharedSettings, startReplicas } from '../support/replicas.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
+import { until } from '../support/until.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { ampleKey } from '../support/with-api.js'
 
@@ -129,6 +132,34 @@ describe(`${GUESSES} well-formed keys guessed at one address, on ${REPLICAS} rep
     it(`cause at most ${FAILURES_PER_MINUTE} look-ups per replica, however they are spread, and ${FAILURES_PER_MINUTE} answers that tell`, async () => {
       expect(await guessOn(apis)).to.deep.equal({ 401: FAILURES_PER_MINUTE, 429: GUESSES - FAILURES_PER_MINUTE })
       expect(store.queries.length).to.be.within(FAILURES_PER_MINUTE, REPLICAS * FAILURES_PER_MINUTE)
+    })
+
+    it('cause no Redis command and no lookup once the limit is reached, nor do requests without a key, OPTIONS and unknown paths', async () => {
+      const [api] = apis as [TestApi]
+      await guessOn([api])
+      const connection = api.container.get<RedisConnection>(TOKENS.redis)
+      await until('Redis is used', () => connection.link.isUp)
+      const client = connection.client as Redis
+      let commands = 0
+      const send = client.sendCommand.bind(client)
+      client.sendCommand = (...args: Parameters<typeof send>) => {
+        commands += 1
+        return send(...args)
+      }
+      const lookups = store.queries.length
+      for (let time = 0; time < 50; time += 1) {
+        expect((await api.send('/v1/pets', { key: guess() })).status).to.equal(429)
+        expect((await api.send('/v1/pets', { key: 'rubbish' })).status).to.equal(429)
+        expect((await api.send('/v1/pets')).status).to.equal(401)
+        expect((await api.send('/v1/none')).status).to.equal(401)
+        expect((await api.send('/none')).status).to.equal(404)
+        expect((await api.send('/v1/pets', { method: 'OPTIONS' })).status).to.equal(204)
+      }
+      expect({ commands, lookups: store.queries.length }).to.deep.equal({ commands: 0, lookups })
+
+      api.clock.advanceSeconds(60)
+      expect((await api.send('/v1/pets')).status).to.equal(401)
+      expect(commands).to.be.above(0)
     })
 
     it('are not looked up, each one new, while a key that the replica has verified is served', async () => {

@@ -97,6 +97,12 @@ describe('the service, started with settings', () => {
     expect(await statusOf(service.send('/docs'))).to.equal(404)
   })
 
+  it('keeps everything in this process in production with STORAGE=memory, beside variables of other programs', async () => {
+    const service = await startService({ NODE_ENV: 'production', STORAGE: 'memory', REDIS_HOST: 'cache', LOG_FORMAT: 'json' })
+    expect(service.notice).to.match(/\ball data lives in this process\b/)
+    expect(await statusOf(service.send('/v1/pets', { key: service.keys.free }))).to.equal(200)
+  })
+
   it('prints an address that can be called when it listens on an IPv6 one', async function () {
     if (!hasIPv6()) skipFor(this, 'this machine has no IPv6 loopback address')
     const service = await startService({ HOST: '::1', ADMIN_HOST: '::1' })
@@ -163,10 +169,18 @@ describe('a start that cannot succeed', () => {
     expect(ended.stderr).to.not.include('    at ')
   })
 
-  it('because a setting is misspelt points it out, with those that begin like it', async () => {
-    const ended = await runPetstore(['serve'], { SHUTDOWN_TIMEOUT: '5' })
+  it('because the name of a setting is misspelt asks whether that setting was meant', async () => {
+    const ended = await runPetstore(['serve'], { MONGODB_URI: 'mongodb://petstore:hunter2@db/pets' })
     expect(ended).to.include({ exitCode: 2, stdout: '' })
-    expect(ended.stderr).to.match(/\bSHUTDOWN_TIMEOUT is no setting\b.*\bSHUTDOWN_TIMEOUT_MS\b/)
+    expect(ended.stderr)
+      .to.match(/\bMONGODB_URI is not a setting; did you mean MONGODB_URL\?\n$/)
+      .and.not.include('hunter2')
+  })
+
+  it('because NODE_ENV is production and nothing says where data lives names both choices', async () => {
+    const ended = await runPetstore(['serve'], { NODE_ENV: 'production' })
+    expect(ended).to.include({ exitCode: 2, stdout: '' })
+    expect(ended.stderr).to.match(/^ {2}- NODE_ENV=production .*\bMONGODB_URL and REDIS_URL\b.*\bSTORAGE=memory\b/m)
   })
 
   it('because it has MongoDB without Redis, or Redis without MongoDB, says so, and repeats no password', async () => {
@@ -174,7 +188,7 @@ describe('a start that cannot succeed', () => {
       ['MONGODB_URL', 'REDIS_URL', 'mongodb://petstore:hunter2@db/pets'],
       ['REDIS_URL', 'MONGODB_URL', 'redis://:hunter2@cache'],
     ] as const) {
-      const ended = await runPetstore(['serve'], { [there]: url, CURSOR_SECRET: 'hunter2'.repeat(5) })
+      const ended = await runPetstore(['serve'], { [there]: url, CURSOR_SECRET: 'hunter2'.repeat(5), TRUSTED_PROXY_HOPS: '0' })
       expect(ended).to.include({ exitCode: 2, stdout: '' })
       expect(ended.stderr)
         .to.match(new RegExp(`^ {2}- ${missing} must be set with ${there}\\b.*\\n$`, 'm'))
@@ -182,11 +196,12 @@ describe('a start that cannot succeed', () => {
     }
   })
 
-  it('because it lacks the secret that its replicas have to share says so, and repeats no password', async () => {
+  it('because it lacks what every replica has to be told says so of each, and repeats no password', async () => {
     const ended = await runPetstore(['serve'], { MONGODB_URL: 'mongodb://petstore:hunter2@db/pets', REDIS_URL: 'redis://cache' })
     expect(ended).to.include({ exitCode: 2, stdout: '' })
     expect(ended.stderr)
       .to.match(/^ {2}- CURSOR_SECRET must be set with MONGODB_URL\b/m)
+      .and.match(/^ {2}- TRUSTED_PROXY_HOPS must be set with MONGODB_URL\b/m)
       .and.not.include('hunter2')
   })
 })

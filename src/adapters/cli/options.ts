@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { PLAN_NAMES } from '../../core/plan.js'
+import { MAX_LIMIT } from '../../core/quota.js'
 
 export const planOption = (description: string) => new Option('--plan <plan>', description).choices(PLAN_NAMES)
 export const minuteOption = () =>
@@ -16,7 +17,7 @@ export function ownLimits({ minute, day }: { minute?: number; day?: number }): {
 }
 
 function limitOf(text: string): number {
-  return wholeNumber(text, { min: 1, max: 1_000_000_000 })
+  return wholeNumber(text, { min: 1, max: MAX_LIMIT })
 }
 
 export function countOf(text: string): number {

@@ -29,7 +29,7 @@ export const ERROR_CATALOGUE = {
   },
   too_many_failed_authentications: {
     status: 429,
-    message: 'Too many requests without a valid API key came from this address; retry after the time in Retry-After.',
+    message: 'Too many invalid API keys came from this IP address; retry after the time in Retry-After.',
   },
   headers_too_large: { status: 431, message: 'The request line and headers are larger than 8 KiB.' },
   internal_error: { status: 500, message: 'The service failed; quote the X-Request-Id when you report it.' },

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { AddressQuota } from '../../core/address-quota.js'
 import { addressQuotaAfter, countedUnder } from '../../core/address-quota.js'
@@ -6,12 +7,19 @@ import type { FailedAuthentications } from '../../core/ports/failed-authenticati
 import type { RedisClient } from './redis-client.js'
 import type { RedisLink } from './redis-link.js'
 
+/** An IP address beyond these that has reached the limit costs one call more. */
+const REMEMBERED_NAMES = 10_000
+
 /**
  * The library's limiter on Redis, insured by its limiter in this process. As in memory the window is ours: the number of the minute, by
  * the clock of this replica, is part of the name it counts under.
+ *
+ * Names that have reached the limit are remembered here, not by the library's `inMemoryBlockOnConsumed`: `get` ignores that, its
+ * rejections report 0 points, it ends by the system clock, and it has no bound.
  */
 export class RedisFailedAuthentications implements FailedAuthentications {
   readonly #limiter: RateLimiterRedis
+  readonly #exhausted = new LRUCache<string, true>({ max: REMEMBERED_NAMES })
 
   /** `perMinute`: failures that an address may make in a minute, 1 or more. */
   constructor(
@@ -30,14 +38,23 @@ export class RedisFailedAuthentications implements FailedAuthentications {
 
   async peek(address: string): Promise<AddressQuota> {
     const nowMs = this.clock.nowMs()
-    const counted = await this.#limiter.get(countedUnder(address, nowMs))
-    return addressQuotaAfter(counted?.consumedPoints ?? 0, this.perMinute, nowMs)
+    const name = countedUnder(address, nowMs)
+    if (this.#exhausted.get(name)) return addressQuotaAfter(this.perMinute, this.perMinute, nowMs)
+    const counted = await this.#limiter.get(name)
+    return this.#quotaAfter(counted?.consumedPoints ?? 0, name, nowMs)
   }
 
   async count(address: string): Promise<{ admitted: boolean; quota: AddressQuota }> {
     const nowMs = this.clock.nowMs()
-    const counted = await this.#limiter.consume(countedUnder(address, nowMs)).catch(asRefusal)
-    return { admitted: counted.consumedPoints <= this.perMinute, quota: addressQuotaAfter(counted.consumedPoints, this.perMinute, nowMs) }
+    const name = countedUnder(address, nowMs)
+    if (this.#exhausted.get(name)) return { admitted: false, quota: addressQuotaAfter(this.perMinute, this.perMinute, nowMs) }
+    const { consumedPoints } = await this.#limiter.consume(name).catch(asRefusal)
+    return { admitted: consumedPoints <= this.perMinute, quota: this.#quotaAfter(consumedPoints, name, nowMs) }
+  }
+
+  #quotaAfter(counted: number, name: string, nowMs: number): AddressQuota {
+    if (counted >= this.perMinute) this.#exhausted.set(name, true)
+    return addressQuotaAfter(counted, this.perMinute, nowMs)
   }
 }
 

@@ -1,6 +1,9 @@
 import type { AddressQuota } from '../address-quota.js'
 
-/** Counts the failed authentications of each address, per minute of the clock. An outage is answered from this replica's own count. */
+/**
+ * Counts the failed authentications of each IP address, per minute of this replica's clock. During an outage of the store this replica's
+ * own count decides. Once a method has returned that nothing is left, neither asks the store about that IP address until the minute ends.
+ */
 export interface FailedAuthentications {
   /** What the address has left; nothing is counted. */
   peek(address: string): Promise<AddressQuota>

@@ -9,9 +9,11 @@ import { Turns } from '../turns.js'
 
 export type Authentication =
   | { readonly kind: 'verified'; readonly key: ApiKey }
-  /** No key, or one that is malformed, unknown, expired or revoked: which of these is nobody's business. */
-  | { readonly kind: 'refused'; readonly quota: AddressQuota }
-  /** The address has failed too often in this minute; nothing was looked up. */
+  /** No key was sent. Nothing is counted, whatever the IP address has left: nothing was guessed. */
+  | { readonly kind: 'missing'; readonly quota: AddressQuota }
+  /** The key is malformed, unknown, expired or revoked: which of these is nobody's business. */
+  | { readonly kind: 'invalid'; readonly quota: AddressQuota }
+  /** An invalid or unverified key from an IP address that has reached its failure limit; nothing was looked up. */
   | { readonly kind: 'locked-out'; readonly quota: AddressQuota }
 
 export interface Credentials {
@@ -33,7 +35,8 @@ export function makeAuthenticate(ports: {
   const turns = new Turns()
 
   return async ({ secret, address }) => {
-    const secretHash = secret === undefined ? undefined : secrets.hash(secret)
+    if (secret === undefined) return { kind: 'missing', quota: await failedAuthentications.peek(address) }
+    const secretHash = secrets.hash(secret)
     if (secretHash === undefined) return fail(address)
 
     return recalled(secretHash) ?? lookUpInTurn(secretHash, address)
@@ -80,6 +83,6 @@ export function makeAuthenticate(ports: {
 
   async function fail(address: string): Promise<Authentication> {
     const { admitted, quota } = await failedAuthentications.count(address)
-    return { kind: admitted ? 'refused' : 'locked-out', quota }
+    return { kind: admitted ? 'invalid' : 'locked-out', quota }
   }
 }

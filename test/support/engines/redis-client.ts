@@ -15,6 +15,14 @@ export async function isEmptyRedisDatabase(url: string): Promise<boolean> {
   return (await withRedis(url, (client) => client.dbsize())) === 0
 }
 
+/** How many commands the server has executed, those in scripts too; without the connecting and asking of this function. */
+export async function countCommands(url: string): Promise<number> {
+  const stats = await withRedis(url, (client) => client.info('commandstats'))
+  const own = ['info', 'client|setinfo', 'hello', 'select']
+  const counts = [...stats.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].filter(([, command = '']) => !own.includes(command))
+  return counts.reduce((sum, [, , calls]) => sum + Number(calls), 0)
+}
+
 /** A connection for one purpose, which fails instead of waiting. */
 async function withRedis<Outcome>(url: string, work: (client: Redis) => Promise<Outcome>): Promise<Outcome> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: WITHIN_MS, commandTimeout: WITHIN_MS })

@@ -14,9 +14,12 @@ export function admit(deps: { admit: Admit; trustedProxyHops: number }): Middlew
     const address = addressOf(ctx, deps.trustedProxyHops)
     const admission = await deps.admit({ address, ...(secret === undefined ? {} : { secret }) })
     switch (admission.kind) {
-      case 'refused':
+      case 'missing':
         setAddressQuota(ctx, admission.quota)
-        throw secret === undefined ? missingKey() : invalidKey()
+        throw missingKey()
+      case 'invalid':
+        setAddressQuota(ctx, admission.quota)
+        throw invalidKey()
       case 'locked-out':
         setAddressQuota(ctx, admission.quota)
         throw lockedOut(admission.quota)

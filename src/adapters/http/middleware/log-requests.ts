@@ -1,14 +1,18 @@
 import type { Logger } from 'pino'
 import type { Middleware } from '../context.js'
 import type { ErrorCode } from '../error-catalogue.js'
+import { makeForwardedForWarning } from '../forwarded-for-warning.js'
 import type { Metrics } from '../metrics.js'
 
 const AUTHENTICATION_FAILURES = new Set<ErrorCode>(['missing_api_key', 'invalid_api_key', 'too_many_failed_authentications'])
 
 /** One log line and one measurement per request. Never a secret, never a body, and of the path only its template. */
-export function logRequests({ log, metrics }: { log: Logger; metrics: Metrics }): Middleware {
+export function logRequests(deps: { log: Logger; metrics: Metrics; trustedProxyHops: number }): Middleware {
+  const { log, metrics } = deps
+  const warnOfForwardedFor = makeForwardedForWarning(deps)
   return async function logRequest(ctx, next) {
     const startedMs = performance.now()
+    warnOfForwardedFor(ctx.req)
     await next()
     const elapsedMs = performance.now() - startedMs
     const { requestId, found, key, verdict, errorCode } = ctx.state
