@@ -145,7 +145,7 @@ describe('a failure of ours', () => {
       apiKeys.failWith(away)
       for (let time = 0; time < 40; time += 1) await get('/v1/pets')
       apiKeys.failWith()
-      expect(tripleOf(await api.send('/v1/pets')).remaining).to.equal(29)
+      expect(tripleOf(await api.send('/v1/pets')).remaining).to.equal(30)
     })
   })
 })
