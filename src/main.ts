@@ -8,6 +8,7 @@ import { startUpNotice } from './adapters/cli/start-up-notice.js'
 import type { Health } from './adapters/http/health.js'
 import type { Metrics } from './adapters/http/metrics.js'
 import { openApiText } from './adapters/http/openapi.js'
+import { toServerUrl } from './adapters/http/server-url.js'
 import { announceClose, drain, listen, makeServer } from './adapters/http/server.js'
 import type { Config } from './config.js'
 import { ConfigError, readProcessConfig } from './config.js'
@@ -173,8 +174,8 @@ function sentenceOf(error: Error): string {
 /** Runs the command and says how it ended: 0 done, 1 refused or failed, 2 wrong usage or settings. */
 async function run(): Promise<number> {
   const openApi = (format: 'json' | 'yaml') => {
-    const { publicUrl = '', plans } = readProcessConfig()
-    return openApiText({ publicUrl, plans }, format)
+    const { publicUrl, host, port, plans } = readProcessConfig()
+    return openApiText({ serverUrl: publicUrl ?? toServerUrl(host, port), plans }, format)
   }
   const print = (text: string) => process.stdout.write(text)
   const program = makeProgram({ serve, openApi, atKeyDesk, withSeed, print, progressTo: process.stderr })

@@ -5,7 +5,7 @@ import type { FailedAuthentications } from '../../core/ports/failed-authenticati
 import type { QuotaStore } from '../../core/ports/quota-store.js'
 import type { Admit } from '../../core/use-cases/admit.js'
 import type { RequestState, Middleware } from './context.js'
-import { documentPages } from './document-pages.js'
+import { docsRoutes } from './docs-routes.js'
 import { securityHeaders } from './hardening.js'
 import type { Health } from './health.js'
 import { healthPages } from './health.js'
@@ -39,16 +39,22 @@ export interface AppDeps {
   readonly docs: boolean
 }
 
+/** Codes of the errors that a response ends with when its client closes the connection early. */
+const CLIENT_LEFT: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
+
 /** The whole pipeline, in the order in which a request meets it. What is refused early keeps the headers that were set before. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
-  const pages = [...healthPages(deps.health), ...(deps.docs ? documentPages(deps) : [])]
+  const pages = [...healthPages(deps.health), ...(deps.docs ? docsRoutes(deps) : [])]
   const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
   const showAddressQuota = makeShowAddressQuota(deps)
   const app = new Koa<RequestState>()
-  app.on('error', (err: unknown) => deps.log.error({ err }, 'outside of the error boundary'))
+  app.on('error', (err: NodeJS.ErrnoException) => {
+    if (CLIENT_LEFT.has(err.code ?? '')) deps.log.debug({ err }, 'the client left')
+    else deps.log.error({ err }, 'outside of the error boundary')
+  })
   app.use(identifyRequest())
   app.use(logRequests(deps))
-  app.use(securityHeaders())
+  app.use(securityHeaders(deps))
   app.use(answerErrors({ log: deps.log, showAddressQuota }))
   app.use(findRoute(routes))
   app.use(answerOptions({ showAddressQuota }))

@@ -25,15 +25,17 @@ export const SERVER_OPTIONS: ServerOptions = {
   insecureHTTPParser: false,
 }
 
-/** API answers are data: nothing in them is to be run, framed, sniffed or kept. */
-export function securityHeaders(): Middleware {
+/** API responses are data: nothing in them is to be run, framed, sniffed or stored. */
+export function securityHeaders({ publicUrl }: { publicUrl: string }): Middleware {
+  // Over plain HTTP, browsers ignore it; and a host that serves HTTP only must not promise HTTPS for a year.
+  const strictTransportSecurity = publicUrl.startsWith('https://') ? { 'Strict-Transport-Security': 'max-age=31536000' } : {}
   return async function setSecurityHeaders(ctx, next) {
     ctx.set('X-Content-Type-Options', 'nosniff')
     ctx.set('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'")
     ctx.set('Cache-Control', 'no-store')
     ctx.set('Referrer-Policy', 'no-referrer')
     ctx.set('Cross-Origin-Resource-Policy', 'same-origin')
-    ctx.set('Strict-Transport-Security', 'max-age=31536000')
+    ctx.set(strictTransportSecurity)
     await next()
   }
 }

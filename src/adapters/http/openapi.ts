@@ -46,13 +46,13 @@ const error = z
 
 /** What differs from one installation to the next. */
 export interface OpenApiFacts {
-  /** Empty where it is unknown. */
-  readonly publicUrl: string
+  /** Absolute, without `/v1`. */
+  readonly serverUrl: string
   readonly plans: Plans
 }
 
 /** The OpenAPI 3.1 document, from the schemas that validate and the catalogue that answers. */
-export function buildOpenApiDocument({ publicUrl, plans }: OpenApiFacts): oas31.OpenAPIObject {
+export function buildOpenApiDocument({ serverUrl, plans }: OpenApiFacts): oas31.OpenAPIObject {
   return createDocument({
     openapi: '3.1.0',
     info: {
@@ -63,7 +63,7 @@ export function buildOpenApiDocument({ publicUrl, plans }: OpenApiFacts): oas31.
     },
     servers: [
       {
-        url: publicUrl + API_PREFIX,
+        url: serverUrl + API_PREFIX,
         description: 'The environment, production or staging, that serves this document.',
         'x-internal': false,
       },
