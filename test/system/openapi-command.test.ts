@@ -20,8 +20,9 @@ describe('petstore openapi', () => {
 
   it('writes what the running service serves, in both formats', async () => {
     const service = await startService()
-    expect((await service.send('/openapi.json')).text).to.equal((await openApi()).stdout)
-    expect((await service.send('/openapi.yaml')).text).to.equal((await openApi(['--format', 'yaml'])).stdout)
+    const { port } = new URL(service.url)
+    expect((await service.send('/openapi.json')).text).to.equal((await openApi([], { PORT: port })).stdout)
+    expect((await service.send('/openapi.yaml')).text).to.equal((await openApi(['--format', 'yaml'], { PORT: port })).stdout)
   })
 
   it('writes OpenAPI 3.1 with every operation', async () => {
@@ -40,9 +41,10 @@ describe('petstore openapi', () => {
     expect(parse(stdout, { maxAliasCount: 0 })).to.deep.equal(json)
   })
 
-  it('knows where the service is to be reached', async () => {
-    const { stdout } = await openApi([], { PUBLIC_URL: 'https://pets.example' })
-    expect(JSON.parse(stdout).servers[0].url).to.equal('https://pets.example/v1')
+  it('names PUBLIC_URL as the server, else HOST and PORT', async () => {
+    const serverUrl = async (settings: Settings) => JSON.parse((await openApi([], settings)).stdout).servers[0].url as string
+    expect(await serverUrl({ PUBLIC_URL: 'https://pets.example', HOST: '::1' })).to.equal('https://pets.example/v1')
+    expect(await serverUrl({ HOST: '::1', PORT: '8081' })).to.equal('http://[::1]:8081/v1')
   })
 
   it('ends quietly when its reader has read enough', async () => {
