@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
-import etag from '@koa/etag'
 import { send } from '@koa/send'
+import etag from 'etag'
 import { LRUCache } from 'lru-cache'
 import { OperatorError } from '../../core/errors.js'
 import type { Plans } from '../../core/plan.js'
@@ -31,6 +31,9 @@ const CACHED_TEXTS = 16
 
 type Encoding = 'br' | 'gzip' | 'identity'
 
+/** A text in every encoding. */
+type Encoded = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
+
 /** The OpenAPI document in two formats, and a page that shows it and loads nothing from another origin. */
 export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): ServicePage[] {
   const document = (format: 'json' | 'yaml') => documentHandler(publicUrl, (serverUrl) => openApiText({ serverUrl, plans }, format))
@@ -46,12 +49,11 @@ export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Pla
   ]
 }
 
-/** Adds an `ETag` of its own to each encoding, and returns 304 to a client that has this very content. */
+/** Returns 304 to a client that already has what `handle` sends. Each encoding has an `ETag` of its own. */
 function revalidated(headers: Readonly<Record<string, string>>, handle: (ctx: RequestContext) => Promise<void>): Middleware {
-  const setETag = etag()
   return async function sendIfChanged(ctx) {
     ctx.vary('Accept-Encoding')
-    await setETag(ctx, () => handle(ctx))
+    await handle(ctx)
     // Only now, so that an error is never cached.
     ctx.set(headers)
     if (ctx.fresh) ctx.status = 304
@@ -68,7 +70,7 @@ function fileHandler(name: string): (ctx: RequestContext) => Promise<void> {
     })
   }
   return async (ctx) => {
-    await send(ctx, name, { root: FILES_FOLDER })
+    await send(ctx, name, { root: FILES_FOLDER, setHeaders: (_response, _path, stats) => void (ctx.etag = etag(stats)) })
     const file = ctx.body as ReadStream
     // Koa closes the file with the response. A pipelined response whose connection closes before its turn never begins, nor ends.
     ctx.req.once('close', () => file.destroy())
@@ -77,22 +79,24 @@ function fileHandler(name: string): (ctx: RequestContext) => Promise<void> {
 
 /** Generates and compresses a text at the first request for it: every further response shares the same bytes. */
 function documentHandler(publicUrl: string, generate: (serverUrl: string) => string): (ctx: RequestContext) => Promise<void> {
-  const texts = new LRUCache<string, Readonly<Record<Encoding, Buffer>>>({
+  const texts = new LRUCache<string, Encoded>({
     max: CACHED_TEXTS,
     fetchMethod: async (serverUrl) => compress(generate(serverUrl)),
   })
   return async (ctx) => {
     const encoding = acceptedEncoding(ctx)
-    const text = await texts.forceFetch(publicUrl || urlOfConnection(ctx.socket))
+    const text = (await texts.forceFetch(publicUrl || urlOfConnection(ctx.socket)))[encoding]
     if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
-    ctx.body = text[encoding]
+    ctx.etag = text.etag
+    ctx.body = text.bytes
   }
 }
 
-async function compress(text: string): Promise<Record<Encoding, Buffer>> {
+async function compress(text: string): Promise<Encoded> {
   const identity = Buffer.from(text)
+  const withETag = (bytes: Buffer) => ({ bytes, etag: etag(bytes) })
   const [br, gz] = await Promise.all([promisify(brotliCompress)(identity), promisify(gzip)(identity)])
-  return { br, gzip: gz, identity }
+  return { br: withETag(br), gzip: withETag(gz), identity: withETag(identity) }
 }
 
 /** The same choice as for files: the smallest encoding that the client accepts. */
