@@ -11,7 +11,7 @@ import type { Health } from './health.js'
 import { healthPages } from './health.js'
 import type { Metrics } from './metrics.js'
 import { admit } from './middleware/admit.js'
-import { answerErrors } from './middleware/answer-errors.js'
+import { answerErrors, logStrayErrors } from './middleware/answer-errors.js'
 import { answerOptions } from './middleware/answer-options.js'
 import { findRoute } from './middleware/find-route.js'
 import { identifyRequest } from './middleware/identify-request.js'
@@ -39,19 +39,13 @@ export interface AppDeps {
   readonly docs: boolean
 }
 
-/** Codes of the errors that a response ends with when its client closes the connection early. */
-const CLIENT_LEFT: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
-
 /** The whole pipeline, in the order in which a request meets it. What is refused early keeps the headers that were set before. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
   const pages = [...healthPages(deps.health), ...(deps.docs ? docsRoutes(deps) : [])]
   const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
   const showAddressQuota = makeShowAddressQuota(deps)
   const app = new Koa<RequestState>()
-  app.on('error', (err: NodeJS.ErrnoException) => {
-    if (CLIENT_LEFT.has(err.code ?? '')) deps.log.debug({ err }, 'the client left')
-    else deps.log.error({ err }, 'outside of the error boundary')
-  })
+  app.on('error', logStrayErrors(deps.log))
   app.use(identifyRequest())
   app.use(logRequests(deps))
   app.use(securityHeaders(deps))
