@@ -8,7 +8,8 @@ import { makeProgram } from './adapters/cli/program.js'
 import { startUpNotice } from './adapters/cli/start-up-notice.js'
 import type { Health } from './adapters/http/health.js'
 import type { Metrics } from './adapters/http/metrics.js'
-import { offlineServerUrl, openApiText } from './adapters/http/openapi.js'
+import { openApiText } from './adapters/http/openapi.js'
+import { toServerUrl } from './adapters/http/server-url.js'
 import { announceClose, drain, listen, makeServer } from './adapters/http/server.js'
 import type { Config } from './config.js'
 import { ConfigError, readProcessConfig } from './config.js'
@@ -29,6 +30,9 @@ import type { UnbanApiKey } from './core/use-cases/unban-api-key.js'
 /** The demo key of a plan that has no limits of its own. */
 const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
 
+/** What `petstore openapi` names where `PORT=0` leaves the port open. */
+const OPENAPI_PORT = 8080
+
 const STORAGE_RETRY_MS = 1_000
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const
@@ -40,6 +44,7 @@ async function serve(): Promise<void> {
   const metrics = container.get<Metrics>(TOKENS.metrics)
   const api = makeServer(container.get<RequestListener>(TOKENS.api), {
     log,
+    ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
     maxConnections: config.maxConnections,
     onClientGone: () => metrics.countClientGone(),
     onConnectionDropped: () => metrics.countDroppedConnection(),
@@ -205,7 +210,7 @@ function sentenceOf(error: Error): string {
 async function run(): Promise<number> {
   const openApi = (format: 'json' | 'yaml') => {
     const { publicUrl, host, port, plans } = readProcessConfig('command')
-    return openApiText({ serverUrl: publicUrl ?? offlineServerUrl(host, port), plans }, format)
+    return openApiText({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans }, format)
   }
   const print = (text: string) => process.stdout.write(text)
   const program = makeProgram({ serve, openApi, atKeyDesk, withSeed, print, progressTo: process.stderr })

@@ -150,6 +150,13 @@ describe('a connection', () => {
     expect(api.logLines.slice(before).filter(({ level }) => Number(level) > 30)).to.be.empty
   })
 
+  it('is closed when the client pipelines more requests than anyone waits for', async () => {
+    const get = head('GET /livez HTTP/1.1', ['Host: pets'])
+    const last = head('GET /livez HTTP/1.1', ['Host: pets', 'Connection: close'])
+    expect(await exchange(api.url, get.repeat(31) + last)).to.have.length(32)
+    expect(await exchange(api.url, get.repeat(32) + last).catch(() => [])).to.have.length.below(33)
+  })
+
   describe('of a server with limits of its own', () => {
     const servers = new Set<Server>()
 
@@ -169,6 +176,21 @@ describe('a connection', () => {
         server.close()
       }
       servers.clear()
+    })
+
+    it('promises HTTPS on a response to stray bytes only where PUBLIC_URL is https', async () => {
+      for (const [publicUrl, promise] of [
+        ['https://pets.example', 'max-age=31536000'],
+        ['http://pets.example', undefined],
+      ] as const) {
+        const { url } = await serve(
+          () => undefined,
+          () => undefined,
+          { publicUrl },
+        )
+        const [rejected] = await exchange(url, 'garbage\r\n\r\n')
+        expect(rejected?.headers['strict-transport-security']).to.equal(promise)
+      }
     })
 
     it('is closed when nothing can be written for 30 s because the client does not read', async () => {

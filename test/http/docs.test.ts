@@ -1,13 +1,33 @@
+import { once } from 'node:events'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { DOCS_CONTENT_SECURITY_POLICY } from '../../src/adapters/http/hardening.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
+import { head } from '../support/raw-socket.js'
+import { until } from '../support/until.js'
+import { ampleKey } from '../support/with-api.js'
+
+const JAVASCRIPT = 'text/javascript; charset=utf-8'
+
+/** Every path of the docs, its content type, and how long a client may use it without asking. */
+const DOCS: readonly [path: string, type: string, cacheControl: string][] = [
+  ['/docs', 'text/html; charset=utf-8', 'no-cache'],
+  ['/docs/start.js', JAVASCRIPT, 'no-cache'],
+  ['/docs/scalar.js', JAVASCRIPT, 'public, max-age=3600'],
+  ['/openapi.json', 'application/json', 'no-cache'],
+  ['/openapi.yaml', 'application/yaml', 'no-cache'],
+]
 
 describe('the docs page', () => {
   let api: TestApi
 
   before(async () => {
-    api = await startApi()
+    api = await startApi({ config: { logLevel: 'debug' } })
   })
   after(() => api.stop())
 
@@ -26,7 +46,7 @@ describe('the docs page', () => {
 
   it('gets all that it names from this service, with the types that a browser demands under nosniff', async () => {
     const page = await api.send('/docs')
-    const scripts = [...page.text.matchAll(/<script src="([^"]+)"/g)].map(([, source = '']) => source)
+    const scripts = [...page.text.matchAll(/<script src="([^"]+)"/g)].map(([, source = '']) => new URL(source, `${api.url}/docs`).pathname)
     expect(scripts).to.deep.equal(['/docs/scalar.js', '/docs/start.js'])
     for (const script of scripts) {
       const answer = await api.send(script)
@@ -35,4 +55,118 @@ describe('the docs page', () => {
       expect(answer.text).to.have.length.above(20)
     }
   })
+
+  for (const [path, type, cacheControl] of DOCS) {
+    describe(path, () => {
+      it('is compressed with brotli, else gzip, for clients that accept it, and the same content for all', async () => {
+        const [plain, br, gzip] = await inEachEncoding(path)
+        expect(plain.headers.has('content-encoding')).to.equal(false)
+        expect(br.headers.get('content-encoding')).to.equal('br')
+        expect(gzip.headers.get('content-encoding')).to.equal('gzip')
+        expect(brotliDecompressSync(br.body).equals(plain.body)).to.equal(true)
+        expect(gunzipSync(gzip.body).equals(plain.body)).to.equal(true)
+        expect(br.body.length).to.be.below(plain.body.length * 0.6)
+        expect((await raw(path, { 'accept-encoding': 'gzip, deflate, br' })).headers.get('content-encoding')).to.equal('br')
+        expect((await raw(path, { 'accept-encoding': 'br;q=0, gzip;q=0' })).headers.has('content-encoding')).to.equal(false)
+      })
+
+      it('names its type, its length, how it may be cached and what it varies by, in every encoding', async () => {
+        for (const { headers, body } of await inEachEncoding(path)) {
+          expect(headers.get('content-type')).to.equal(type)
+          expect(headers.get('content-length')).to.equal(`${body.length}`)
+          expect(headers.get('cache-control')).to.equal(cacheControl)
+          expect(headers.get('vary')).to.equal('Accept-Encoding')
+        }
+      })
+
+      it('has an ETag of its own in each encoding, with which that encoding alone is revalidated', async () => {
+        const eTags = (await inEachEncoding(path)).map(({ headers }) => headers.get('etag') ?? '')
+        expect(new Set(eTags)).to.have.property('size', 3)
+        for (const [i, encoding] of ENCODINGS.entries()) {
+          for (const [j, eTag] of eTags.entries()) {
+            const { status, headers, body } = await raw(path, { 'accept-encoding': encoding, 'if-none-match': eTag })
+            expect(status).to.equal(i === j ? 304 : 200)
+            expect(headers.get('etag')).to.equal(eTags[i])
+            expect(headers.get('vary')).to.equal('Accept-Encoding')
+            expect(headers.get('cache-control')).to.equal(cacheControl)
+            if (i === j) expect(body).to.have.length(0)
+          }
+        }
+      })
+
+      it('has the same headers for HEAD, and no body', async () => {
+        for (const encoding of ENCODINGS) {
+          const [got, headed] = await Promise.all(['GET', 'HEAD'].map((method) => raw(path, { 'accept-encoding': encoding }, method)))
+          expect(headed?.body).to.have.length(0)
+          expect(lasting(headed?.headers)).to.deep.equal(lasting(got?.headers))
+        }
+      })
+    })
+  }
+
+  it('is all that is compressed: a response of the API never is', async () => {
+    const key = await ampleKey(api)
+    const { headers } = await api.send('/v1/pets?limit=100', { key, headers: { 'accept-encoding': 'br, gzip' } })
+    expect(headers).to.not.have.any.keys('content-encoding', 'vary', 'etag')
+  })
+
+  it('keeps no file open for clients that closed the connection, not even for a response whose turn never came', async () => {
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
+    socket.pause()
+    socket.write(head('GET /docs/scalar.js HTTP/1.1', ['Host: petstore', 'Accept-Encoding: identity']).repeat(5))
+    await until('the service has opened the file', () => openBundles() > 0)
+    socket.destroy()
+    await once(socket, 'close')
+    await until('the service has closed the file', () => openBundles() === 0)
+    expect(api.logLines.filter(({ level }) => Number(level) >= 50)).to.deep.equal([])
+  })
+
+  interface RawResponse {
+    readonly status: number
+    readonly headers: Headers
+    readonly body: Buffer
+  }
+
+  /** The bytes as they came; `fetch` would decompress them. */
+  async function raw(path: string, headers: Readonly<Record<string, string>>, method = 'GET'): Promise<RawResponse> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request(api.url + path, { method, headers, agent: false })
+      outgoing.on('error', reject)
+      outgoing.on('response', (incoming) => {
+        buffer(incoming).then(
+          (body) => resolve({ status: incoming.statusCode ?? 0, headers: new Headers(incoming.headers as Record<string, string>), body }),
+          reject,
+        )
+      })
+      outgoing.end()
+    })
+  }
+
+  async function inEachEncoding(path: string): Promise<[RawResponse, RawResponse, RawResponse]> {
+    return Promise.all([
+      raw(path, { 'accept-encoding': 'identity' }),
+      raw(path, { 'accept-encoding': 'br' }),
+      raw(path, { 'accept-encoding': 'gzip' }),
+    ])
+  }
 })
+
+const ENCODINGS = ['identity', 'br', 'gzip'] as const
+
+/** Without those of one request, and of one second. */
+function lasting(headers: Headers | undefined): Record<string, string> {
+  return Object.fromEntries([...(headers ?? [])].filter(([name]) => name !== 'x-request-id' && name !== 'date'))
+}
+
+/** How often this process, in which the service of the test runs, has the bundle open. */
+function openBundles(): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).endsWith('/scalar.js')
+    } catch (error) {
+      // It was closed since the listing.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+      throw error
+    }
+  }).length
+}

@@ -1,16 +1,19 @@
+import type { RequestListener } from 'node:http'
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect } from 'chai'
+import type { Logger } from 'pino'
 import { parse } from 'yaml'
 import { ERROR_CATALOGUE } from '../../src/adapters/http/error-catalogue.js'
 import { ERROR_RESPONSES } from '../../src/adapters/http/error-responses.js'
 import { buildOpenApiDocument } from '../../src/adapters/http/openapi.js'
+import { listen, makeServer } from '../../src/adapters/http/server.js'
 import { readConfig } from '../../src/config.js'
 import { TOKENS } from '../../src/container.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { expectError } from '../support/answers.js'
 import type { TestApi } from '../support/api.js'
-import { startApi } from '../support/api.js'
+import { send, startApi } from '../support/api.js'
 import type { Swept } from '../support/sweep.js'
 import { patientPlans, sweep, sweepFailures, sweepRemoved } from '../support/sweep.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
@@ -71,6 +74,11 @@ function nodesOf(value: unknown, pointer = ''): [string, Readonly<Record<string,
 
 const build = (serverUrl: string) => buildOpenApiDocument({ serverUrl, plans: readConfig({}).plans }) as unknown as Document
 
+async function serverUrls(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string[]> {
+  const { servers } = (await send(url, '/openapi.json', { headers })).json as Document
+  return servers.map((server) => server.url)
+}
+
 describe('the OpenAPI document', () => {
   let api: TestApi
   let document: Document
@@ -130,9 +138,9 @@ describe('the OpenAPI document', () => {
     expect(yaml.text).to.not.match(/: [&*]\w+\d*$/m)
   })
 
-  it('names PUBLIC_URL as its server where it is set', () =>
+  it('names PUBLIC_URL as its only server where it is set', () =>
     withApi({ config: { publicUrl: 'https://pets.example/shop' } }, async (own) => {
-      expect(((await own.send('/openapi.json')).json as Document).servers[0]?.url).to.equal('https://pets.example/shop/v1')
+      expect(await serverUrls(own.url)).to.deep.equal(['https://pets.example/shop/v1'])
     }))
 
   it('names its server by an absolute URL, and its contact below it', () => {
@@ -143,6 +151,27 @@ describe('the OpenAPI document', () => {
 
   it('has a description of at most five lines, because generators copy it into every file', () => {
     expect(document.info.description.split('\n')).to.have.length.within(1, 5)
+  })
+
+  it('names the URL that the process listens on where PUBLIC_URL is not set', async () => {
+    expect(await serverUrls(api.url)).to.deep.equal([`${api.url}/v1`])
+    expect((parse((await api.send('/openapi.yaml')).text) as Document).servers[0]?.url).to.equal(`${api.url}/v1`)
+  })
+
+  it('names the IP address that the client connected to where the process listens on all of them', async () => {
+    const everywhere = makeServer(api.container.get<RequestListener>(TOKENS.api), { log: api.container.get<Logger>(TOKENS.log) })
+    try {
+      const { port } = new URL(await listen(everywhere, '0.0.0.0', 0))
+      for (const host of ['127.0.0.1', '127.0.0.2', '127.0.0.1']) {
+        expect(await serverUrls(`http://${host}:${port}`)).to.deep.equal([`http://${host}:${port}/v1`])
+      }
+    } finally {
+      everywhere.close()
+    }
+  })
+
+  it('never names what the client sends as Host', async () => {
+    expect(await serverUrls(api.url, { host: 'evil.example', 'x-forwarded-host': 'evil.example' })).to.deep.equal([`${api.url}/v1`])
   })
 
   it('has a response for every status that the sweep met, with an example of its code', () => {

@@ -23,6 +23,7 @@ export interface Ended {
 
 /** `petstore serve` in a process of its own, with whatever it has printed so far. */
 export interface ServiceProcess {
+  readonly pid: number
   /** `http://127.0.0.1:…` */
   readonly url: string
   readonly adminUrl: string
@@ -94,6 +95,10 @@ function handleOf(service: RunningProcess, said: Pick<ServiceProcess, 'url' | 'a
       return linesOf(service.stdout, isLog)
     },
     ended: service.ended,
+    get pid() {
+      if (child.pid === undefined) throw new Error('The process was not started')
+      return child.pid
+    },
     send: (path, sent) => send(said.url, path, sent),
     signal: (name) => void child.kill(name),
     closeOutput: () => child.stdout.destroy(),

@@ -25,6 +25,8 @@ describe('the docs page, in Chromium', function () {
 
   let browser: Browser | undefined
   let service: ServiceProcess
+  /** Of the page that was opened last. */
+  let origin: string
   const contexts: BrowserContext[] = []
 
   before(async function () {
@@ -79,6 +81,14 @@ describe('the docs page, in Chromium', function () {
     await page.getByRole('dialog').getByText('"Rex"').waitFor()
   })
 
+  it('sends requests to the origin that it was opened from, although the document names another', async () => {
+    const { page, complaints } = await openDocs({ from: `http://localhost:${new URL(service.url).port}` })
+    expect((await service.send('/openapi.json')).json.servers[0].url).to.equal(`${service.url}/v1`)
+    await listPets(page, service.keys.free)
+    await page.getByRole('dialog').getByText('200 OK').waitFor()
+    expect(complaints).to.deep.equal([])
+  })
+
   it('asks nothing of another origin and keeps to its policy, from opening it to the answer of a request', async () => {
     const { page, requested, complaints } = await openDocs()
     await lookAround(page)
@@ -97,8 +107,9 @@ describe('the docs page, in Chromium', function () {
     expect(requested.filter(isElsewhere)).to.deep.equal([])
   })
 
-  async function openDocs({ bypassCSP = false } = {}): Promise<OpenDocs> {
+  async function openDocs({ bypassCSP = false, from = service.url } = {}): Promise<OpenDocs> {
     if (!browser) throw new Error('There is no browser')
+    origin = from
     const requested: string[] = []
     const complaints: string[] = []
     const context = await browser.newContext({ bypassCSP, viewport: { width: 1440, height: 900 } })
@@ -116,7 +127,7 @@ describe('the docs page, in Chromium', function () {
     )
 
     const page = await context.newPage()
-    await page.goto(`${service.url}/docs`)
+    await page.goto(`${origin}/docs`)
     return { page, requested, complaints }
   }
 
@@ -132,7 +143,7 @@ describe('the docs page, in Chromium', function () {
     await page.getByPlaceholder('Token').filter({ visible: true }).fill(key)
     await page.getByRole('button', { name: 'Test Request (get /pets)', exact: true }).click()
     const [answer] = await Promise.all([
-      page.waitForResponse((response) => response.url().startsWith(`${service.url}/v1/pets`)),
+      page.waitForResponse((response) => response.url().startsWith(`${origin}/v1/pets`)),
       page.getByRole('dialog').getByRole('button', { name: 'Send get request to' }).click(),
     ])
     expect(answer.status()).to.equal(200)
@@ -150,7 +161,7 @@ describe('the docs page, in Chromium', function () {
   }
 
   function isElsewhere(url: string): boolean {
-    return !url.startsWith(`${service.url}/`) && !/^(data|blob):/.test(url)
+    return !url.startsWith(`${origin}/`) && !/^(data|blob):/.test(url)
   }
 })
 

@@ -44,8 +44,8 @@ describe('petstore openapi', () => {
   for (const [settings, url] of [
     [{ PUBLIC_URL: 'https://pets.example', HOST: '10.0.0.1', PORT: '80' }, 'https://pets.example/v1'],
     [{ HOST: '10.0.0.1', PORT: '8081' }, 'http://10.0.0.1:8081/v1'],
-    [{ HOST: '0.0.0.0', PORT: '0' }, 'http://127.0.0.1:8080/v1'],
-    [{ HOST: '::' }, 'http://[::1]:8080/v1'],
+    [{ HOST: '0.0.0.0', PORT: '0' }, 'http://localhost:8080/v1'],
+    [{ HOST: '::' }, 'http://localhost:8080/v1'],
     [{}, 'http://127.0.0.1:8080/v1'],
   ] satisfies [Settings, string][]) {
     it(`names the server ${url} with the settings ${JSON.stringify(settings)}`, async () => {

@@ -2,14 +2,12 @@ import Koa from 'koa'
 import type { Logger } from 'pino'
 import type { Health } from './health.js'
 import type { Metrics } from './metrics.js'
+import { logStrayErrors } from './middleware/answer-errors.js'
 
 /** For operators and Prometheus, on a port of its own: `/metrics` and `/health`. */
 export function makeAdminApp({ health, metrics, log }: { health: Health; metrics: Metrics; log: Logger }): Koa {
   const app = new Koa()
-  app.on('error', (err: unknown, ctx?: Koa.Context) => {
-    if (ctx?.req.socket.destroyed) log.debug({ err }, 'the client of the admin port is gone')
-    else log.error({ err }, 'admin')
-  })
+  app.on('error', logStrayErrors(log))
   app.use(async function answerOperator(ctx) {
     if (ctx.path === '/metrics') {
       ctx.type = metrics.registry.contentType

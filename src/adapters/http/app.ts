@@ -5,13 +5,13 @@ import type { FailedAuthentications } from '../../core/ports/failed-authenticati
 import type { QuotaStore } from '../../core/ports/quota-store.js'
 import type { Admit } from '../../core/use-cases/admit.js'
 import type { RequestState, Middleware } from './context.js'
-import { documentPages } from './document-pages.js'
+import { docsRoutes } from './docs-routes.js'
 import { securityHeaders } from './hardening.js'
 import type { Health } from './health.js'
 import { healthPages } from './health.js'
 import type { Metrics } from './metrics.js'
 import { admit } from './middleware/admit.js'
-import { answerErrors } from './middleware/answer-errors.js'
+import { answerErrors, logStrayErrors } from './middleware/answer-errors.js'
 import { answerOptions } from './middleware/answer-options.js'
 import { findRoute } from './middleware/find-route.js'
 import { identifyRequest } from './middleware/identify-request.js'
@@ -45,18 +45,14 @@ export interface AppDeps {
 
 /** The whole pipeline, in the order in which a request meets it. What is refused early keeps the headers that were set before. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
-  const pages = [...healthPages(deps.health), ...(deps.docs ? documentPages({ serverUrl: deps.publicUrl, plans: deps.plans }) : [])]
+  const pages = [...healthPages(deps.health), ...(deps.docs ? docsRoutes(deps) : [])]
   const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
   const showAddressQuota = makeShowAddressQuota(deps)
   const app = new Koa<RequestState>()
-  app.on('error', (err: unknown, ctx?: Koa.Context) => {
-    // The server counts clients that are gone; whatever else arrives here has passed the error boundary.
-    if (ctx?.req.socket.destroyed) deps.log.debug({ err }, 'the client is gone')
-    else deps.log.error({ err }, 'outside of the error boundary')
-  })
+  app.on('error', logStrayErrors(deps.log))
   app.use(identifyRequest())
   app.use(logRequests(deps))
-  app.use(securityHeaders())
+  app.use(securityHeaders(deps))
   app.use(answerErrors({ log: deps.log, showAddressQuota }))
   app.use(requireValidHttp())
   app.use(findRoute(routes))

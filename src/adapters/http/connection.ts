@@ -33,7 +33,11 @@ export class Connection {
 
   constructor(readonly socket: Socket) {}
 
-  /** Whether a response is still to be finished. */
+  /** Responses that are still to be finished. */
+  get unfinished(): number {
+    return this.#unfinished
+  }
+
   get isBusy(): boolean {
     return this.#unfinished > 0
   }

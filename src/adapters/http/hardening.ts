@@ -15,6 +15,9 @@ export const BODY_TIMEOUT_MS = 15_000
 /** A connection on which nothing could be read or written for so long is closed, whatever is in flight on it. */
 export const STALLED_SOCKET_MS = 30_000
 
+/** A connection with more unfinished responses is closed: each costs memory or a file descriptor, and no client waits for so many. */
+export const PIPELINE_LIMIT = 32
+
 /** How long a connection that the server ends stays open for the client to read the last response. */
 export const LINGER_MS = 1_000
 
@@ -31,17 +34,23 @@ export const SERVER_OPTIONS: ServerOptions = {
   insecureHTTPParser: false,
 }
 
-/** API answers are data: nothing in them is to be run, framed, sniffed or kept. */
-export function securityHeaders(): Middleware {
+/** API responses are data: nothing in them is to be run, framed, sniffed or stored. */
+export function securityHeaders({ publicUrl }: { publicUrl: string }): Middleware {
+  const transportSecurity = strictTransportSecurity(publicUrl)
   return async function setSecurityHeaders(ctx, next) {
     ctx.set('X-Content-Type-Options', 'nosniff')
     ctx.set('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'")
     ctx.set('Cache-Control', 'no-store')
     ctx.set('Referrer-Policy', 'no-referrer')
     ctx.set('Cross-Origin-Resource-Policy', 'same-origin')
-    ctx.set('Strict-Transport-Security', 'max-age=31536000')
+    ctx.set(transportSecurity)
     await next()
   }
+}
+
+/** Only where `PUBLIC_URL` is https: a host that serves plain HTTP must not promise HTTPS for a year. */
+export function strictTransportSecurity(publicUrl: string): Readonly<Record<string, string>> {
+  return publicUrl.startsWith('https://') ? { 'Strict-Transport-Security': 'max-age=31536000' } : {}
 }
 
 /**

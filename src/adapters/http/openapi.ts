@@ -90,15 +90,6 @@ function leaveResponsesOpen({ jsonSchema, io }: { jsonSchema: { additionalProper
   if (io === 'output') delete jsonSchema.additionalProperties
 }
 
-/**
- * The base URL for a document that no process serves. A wildcard address names no place, and the port is not known where any will do: the
- * loopback address and the default port stand in.
- */
-export function offlineServerUrl(host: string, port: number): string {
-  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port === 0 ? 8080 : port}`
-}
-
 /** The document as text; in YAML every value is written out, because some readers reject aliases. */
 export function openApiText(facts: OpenApiFacts, format: 'json' | 'yaml'): string {
   const document = buildOpenApiDocument(facts)

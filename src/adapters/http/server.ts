@@ -8,10 +8,12 @@ import type { Logger } from 'pino'
 import { Connection } from './connection.js'
 import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE, errorBody } from './error-catalogue.js'
-import { LINGER_MS, SERVER_OPTIONS, STALLED_SOCKET_MS } from './hardening.js'
+import { LINGER_MS, PIPELINE_LIMIT, SERVER_OPTIONS, STALLED_SOCKET_MS, strictTransportSecurity } from './hardening.js'
 
 export interface ServerDeps {
   readonly log: Logger
+  /** With `https`, also the responses to unreadable requests carry `Strict-Transport-Security`. */
+  readonly publicUrl?: string
   /** Connections beyond these are closed as they arrive; without a limit if absent. */
   readonly maxConnections?: number
   /** Told of each client that closed its connection before its response was complete. */
@@ -59,8 +61,10 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
   })
 
   const handle: RequestListener = (request, response) => {
-    connections.get(request.socket)?.add(request, response)
-    listener(request, response)
+    const connection = connections.get(request.socket)
+    connection?.add(request, response)
+    if (connection && connection.unfinished > PIPELINE_LIMIT) request.socket.destroy()
+    else listener(request, response)
   }
   server.on('request', handle)
   // `100 Continue` is sent by the middleware that reads the body, once nothing else speaks against it; other expectations get 417.
@@ -80,7 +84,7 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
       return
     }
     connections.get(socket)?.fail(error, (failed) => {
-      if (failed === 'head' && socket.writable) respondToUnreadable(error, socket, log)
+      if (failed === 'head' && socket.writable) respondToUnreadable(error, socket, deps)
       else endGracefully(socket)
     })
   })
@@ -151,7 +155,7 @@ function isParserError({ code = '' }: NodeJS.ErrnoException): boolean {
 }
 
 /** No request was read, so there is no key and no quota to report: the response has a request ID and the error body. */
-function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, log: Logger): void {
+function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, { log, publicUrl = '' }: ServerDeps): void {
   const code = PARSER_ERROR_CODES[error.code ?? ''] ?? 'bad_request'
   const { status } = ERROR_CATALOGUE[code]
   const requestId = randomUUID()
@@ -163,6 +167,7 @@ function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, log: 
     `X-Request-Id: ${requestId}`,
     'X-Content-Type-Options: nosniff',
     'Cache-Control: no-store',
+    ...Object.entries(strictTransportSecurity(publicUrl)).map(([name, value]) => `${name}: ${value}`),
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
   ]

@@ -1,0 +1,15 @@
+import ipaddr from 'ipaddr.js'
+
+/** The URL, without a path, of a server that listens on this IP address or host name. */
+export function toServerUrl(host: string, port: number): string {
+  return `http://${toUrlHost(host)}:${port}`
+}
+
+function toUrlHost(host: string): string {
+  if (!ipaddr.isValid(host)) return host
+  // A dual-stack socket writes IPv4 addresses as ::ffff:192.0.2.1.
+  const address = ipaddr.process(host)
+  // "All addresses of this machine" is nothing that a client can connect to.
+  if (address.range() === 'unspecified') return 'localhost'
+  return address.kind() === 'ipv6' ? `[${address.toString()}]` : address.toString()
+}
