@@ -11,10 +11,19 @@ const PROBE_TIMEOUT_MS = 1_000
 const NO_RESPONSE_YET = 'no response yet'
 const NO_CONNECTION = 'There is no connection to Redis'
 
-/** Said by ioredis, by a socket to which the other side said more, and by this file, once something else has gone wrong. */
-const CONSEQUENCE = new RegExp(
-  `^${NO_RESPONSE_YET}$|${NO_CONNECTION}|Connection is closed|Failed to refresh slots cache|None of startup nodes|^(read|write) (ECONNRESET|EPIPE)$`,
-)
+/** What ioredis, a socket and this file say after something else has gone wrong. */
+const CONSEQUENCES = [
+  NO_RESPONSE_YET,
+  NO_CONNECTION,
+  'No answer within',
+  'Connection is closed',
+  'All sentinels are unreachable',
+  'Failed to refresh slots cache',
+  'None of startup nodes is available',
+  // A server that rejects a client certificate says so and closes; whoever is still writing may only see the latter.
+  'ECONNRESET',
+  'EPIPE',
+]
 
 /** Redis did not answer, or not in time. */
 export class RedisAway extends Error {
@@ -104,10 +113,10 @@ export class RedisLink {
     this.#tell(false)
   }
 
-  /** What only follows from the reason does not replace it. */
+  /** A mere consequence does not replace the reason. */
   #note(cause: unknown): void {
     const reason = reasonOf(cause)
-    if (!CONSEQUENCE.test(reason) || CONSEQUENCE.test(this.#lastReason)) this.#lastReason = reason
+    if (!isConsequence(reason) || isConsequence(this.#lastReason)) this.#lastReason = reason
   }
 
   #tell(isUp: boolean): void {
@@ -176,4 +185,8 @@ function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause)
   const { code, reason } = cause as NodeJS.ErrnoException & { reason?: string }
   return code?.startsWith('ERR_SSL_') && reason ? reason : cause.message
+}
+
+function isConsequence(reason: string): boolean {
+  return CONSEQUENCES.some((consequence) => reason.includes(consequence))
 }
