@@ -13,7 +13,9 @@ export interface MongoOverTls {
 /** For a `before` hook, as `aMongoDatabase`. */
 export async function aMongoDatabaseOverTls(context: Mocha.Context, options: TlsProxyOptions): Promise<MongoOverTls> {
   const database = await aMongoDatabase(context)
-  const parts = /^mongodb:\/\/(?<user>[^/?@]*@)?(?<host>[^/?,:]+)(?::(?<port>\d+))?[^/?]*(?<path>\/[^?]*)(?:\?(?<query>.*))?$/.exec(database.url)
+  const parts = /^mongodb:\/\/(?<user>[^/?@]*@)?(?<host>[^/?,:]+)(?::(?<port>\d+))?[^/?]*(?<path>\/[^?]*)(?:\?(?<query>.*))?$/.exec(
+    database.url,
+  )
   const { user = '', host = '', port = '27017', path = '', query = '' } = parts?.groups ?? {}
   const serverOptions = new URLSearchParams(query)
   if (!parts || serverOptions.has('tls') || serverOptions.has('ssl')) skipFor(context, 'MONGODB_URL is not mongodb://host without TLS')

@@ -32,11 +32,7 @@ export interface TlsRedis {
 }
 
 /** For a `before` hook: a suite is skipped, loudly, where there is no redis-server and none can be set up. */
-export async function aTlsRedis(
-  context: Mocha.Context,
-  options: TlsServerOptions,
-  extraArgs: readonly string[] = [],
-): Promise<TlsRedis> {
+export async function aTlsRedis(context: Mocha.Context, options: TlsServerOptions, extraArgs: readonly string[] = []): Promise<TlsRedis> {
   const start = async (port: number) => {
     const args = ['--port', '0', '--tls-port', `${port}`, ...tlsSettings(options).flatMap(([name, value]) => [`--${name}`, value])]
     const { body } = await startRedisProcess([...args, ...extraArgs])

@@ -1,7 +1,7 @@
 import type { RedisOptions } from 'ioredis'
 import { Cluster, Redis } from 'ioredis'
 import { SettingError } from '../../core/errors.js'
-import { makeNodeConnector, makeSentinelConnector } from './reporting-connectors.js'
+import { makeConnector, makeSentinelConnector } from './connectors.js'
 import { readTls, TLS_OPTIONS } from './redis-tls.js'
 
 export type RedisClient = Redis | Cluster
@@ -62,7 +62,7 @@ export function makeRedisClient(url: string): RedisClient {
   const [node, ...others] = nodes
   if (!node || others.length > 0)
     throw new SettingError('REDIS_URL cannot be used: several hosts need redis+cluster:// or redis+sentinel://')
-  return new Redis({ ...common, ...node, db: databaseOf(path) })
+  return makeSingle(node, path, common)
 }
 
 function parseOptions(query: string, scheme: string): UrlOptions {
@@ -96,6 +96,16 @@ interface Node {
   readonly port: number
 }
 
+function makeSingle(node: Node, path: string, common: CommonOptions): Redis {
+  const client: Redis = new Redis({
+    ...common,
+    ...node,
+    db: databaseOf(path),
+    Connector: makeConnector((error) => client.emit('node error', error)),
+  })
+  return client
+}
+
 function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
   const cluster: Cluster = new Cluster(nodes, {
     lazyConnect: true,
@@ -109,7 +119,7 @@ function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
     retryDelayOnClusterDown: 0,
     // Certificates name hosts: ioredis would replace the names in the URL with IP addresses.
     ...(common.tls ? { dnsLookup: (host, callback) => callback(null, host) } : {}),
-    redisOptions: { ...common, Connector: makeNodeConnector((error) => cluster.emit('node error', error)) },
+    redisOptions: { ...common, Connector: makeConnector((error) => cluster.emit('node error', error)) },
   })
   return cluster
 }
