@@ -158,6 +158,7 @@ describe('a client made from REDIS_URL', () => {
     `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}&sentinelPassword=${PASSWORD}`,
     `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}%zz`,
     `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}@zz`,
+    `redis+sentinel://one/petstore?sentinelPassword=x&${PASSWORD}`,
     `redis+sentinel://one/petstore?sentinelUsername=${PASSWORD}`,
     `redis+sentinel://:${PASSWORD}@one/petstore?sentinelPassword=`,
     `redis+sentinel://one/petstore?tlsCertificateKeyFilePassword=${PASSWORD}`,

@@ -70,6 +70,9 @@ function parseOptions(query: string, scheme: string): UrlOptions {
   decoded(query)
   const options: Partial<Record<string, string>> = {}
   for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
+    // What follows an & in a password looks like an option.
+    if (!isOneOf(URL_OPTIONS, name) && !value)
+      throw new SettingError('REDIS_URL cannot be used: an option has no value; an & in a password is written %26')
     if (!isOneOf(URL_OPTIONS, name))
       throw new SettingError(`REDIS_URL cannot be used: it has no option ${name}, only ${URL_OPTIONS.join(', ')}`)
     if (!value) throw new SettingError(`REDIS_URL cannot be used: ${name} has no value`)
