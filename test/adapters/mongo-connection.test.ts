@@ -67,6 +67,8 @@ describe('a connection to MongoDB', () => {
     'mongodb://petstore:hunter2@host/?nosuchoption=1',
     'mongodb://petstore:hunter2@host/?maxPoolSize=many',
     'mongodb://petstore:hunter2@host/?w=1&w=2',
+    'mongodb://petstore:hunter2@host/?tls=true&tlsCAFile=/no/ca.pem',
+    'mongodb://petstore:hunter2@host/?tls=true&tlsCertificateKeyFile=/no/client.pem&tlsCertificateKeyFilePassword=hunter2',
     'mongodb+srv://petstore:hunter2',
     'mongodb+srv://petstore:hunter2@host:27017/pets',
     'mongodb+srv://petstore:hunter2@one.example.com,two.example.com/pets',
@@ -78,6 +80,18 @@ describe('a connection to MongoDB', () => {
         .that.does.not.match(/hunter2/)
     })
   }
+
+  it('names a file of its URL that cannot be read, or that TLS is missing for', () => {
+    const connect = (query: string) => () => new MongoConnection(`mongodb://host/?${query}`)
+    for (const option of ['tlsCAFile', 'tlsCertificateKeyFile', 'tlsCRLFile']) {
+      expect(connect(`tls=true&${option}=/no/file.pem`)).to.throw(SettingError, `cannot read ${option} /no/file.pem (ENOENT)`)
+      expect(connect(`tls=true&${option}=${import.meta.filename}`)).to.throw(
+        SettingError,
+        new RegExp(`cannot read ${option} ${import.meta.filename} \\(ERR_\\w+\\)`),
+      )
+      expect(connect(`${option}=/no/file.pem`)).to.throw(SettingError, `${option} needs tls=true`)
+    }
+  })
 
   it('is not up where nothing listens, and says so instead of throwing', async () => {
     expect(await connectionTo(NOWHERE).isUp()).to.equal(false)

@@ -1,10 +1,14 @@
 import { expect } from 'chai'
 import { Cluster, Redis } from 'ioredis'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AddressInfo, Socket } from 'node:net'
 import { createServer } from 'node:net'
 import { makeRedisClient } from '../../src/adapters/redis/redis-client.js'
 import { OperatorError } from '../../src/core/errors.js'
+import type { IssuedCertificate } from '../support/certificate-authority.js'
+import { CertificateAuthority } from '../support/certificate-authority.js'
 
 const PASSWORD = 'hunter2'
 
@@ -78,6 +82,23 @@ describe('a client made from REDIS_URL', () => {
     for (const listener of [primary, sentinel, plain]) listener.close()
   })
 
+  for (const scheme of ['redis', 'rediss']) {
+    it(`survives a second error of one socket, as TLS may have, at ${scheme}://`, async () => {
+      const listener = await aListener(() => '+OK\r\n')
+      const client = makeRedisClient(`${scheme}://127.0.0.1:${listener.port}`) as Redis
+      const errors: string[] = []
+      client.on('node error', ({ message }: Error) => errors.push(message))
+      client.on('error', () => undefined)
+      client.connect().catch(() => undefined)
+      await listener.first
+      const socket: Socket = Reflect.get(client, 'stream')
+      for (const message of ['first', 'second']) socket.emit('error', new Error(message))
+      client.disconnect()
+      listener.close()
+      expect(errors).to.include.members(['first', 'second'])
+    })
+  }
+
   for (const url of ['redis://localhost', 'redis+sentinel://one,two/petstore']) {
     it(`fails at once instead of waiting, and never sends a command twice, at ${url}`, () => {
       expect(makeRedisClient(url).options).to.include({
@@ -105,6 +126,14 @@ describe('a client made from REDIS_URL', () => {
     expect(reconnectOnError?.(new Error('OOM command not allowed'))).to.equal(false)
   })
 
+  it('keeps a password of the Sentinel to the Sentinel', () => {
+    const query = 'sentinelUsername=us%40er&sentinelPassword=p%26ss+w%25rd%2B'
+    const { options } = makeRedisClient(`redis+sentinel://quota:${PASSWORD}@one/petstore?${query}`) as Redis
+    expect(options).to.include({ username: 'quota', password: PASSWORD, sentinelUsername: 'us@er', sentinelPassword: 'p&ss+w%rd+' })
+    const without = makeRedisClient(`redis+sentinel://quota:${PASSWORD}@one/petstore`).options as Redis['options']
+    expect(without.sentinelPassword).to.equal(undefined)
+  })
+
   for (const url of [
     `http://quota:${PASSWORD}@localhost`,
     `redis:/quota:${PASSWORD}@localhost`,
@@ -124,6 +153,19 @@ describe('a client made from REDIS_URL', () => {
     `redis+cluster://quota:${PASSWORD}@one,,two`,
     `redis+cluster://quota:${PASSWORD}@one,two/3`,
     `redis+ring://quota:${PASSWORD}@one,two`,
+    `redis://localhost?password=${PASSWORD}`,
+    `redis://localhost/?tlscafile=/ca.pem&sentinelPassword=${PASSWORD}`,
+    `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}&sentinelPassword=${PASSWORD}`,
+    `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}%zz`,
+    `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}@zz`,
+    `redis+sentinel://one/petstore?sentinelPassword=x&${PASSWORD}`,
+    `redis+sentinel://one/petstore?sentinelUsername=${PASSWORD}`,
+    `redis+sentinel://:${PASSWORD}@one/petstore?sentinelPassword=`,
+    `redis+sentinel://one/petstore?tlsCertificateKeyFilePassword=${PASSWORD}`,
+    `redis+cluster://one,two?sentinelPassword=${PASSWORD}`,
+    `redis://localhost?sentinelPassword=${PASSWORD}`,
+    `redis://localhost?tlsCertificateKeyFilePassword=${PASSWORD}`,
+    `rediss://localhost?tlsCertificateKeyFilePassword=${PASSWORD}`,
     PASSWORD,
     '',
   ]) {
@@ -139,6 +181,65 @@ describe('a client made from REDIS_URL', () => {
       expect(String(refusal)).not.to.include(PASSWORD)
     })
   }
+})
+
+describe('the options of REDIS_URL', () => {
+  let authority: CertificateAuthority
+  let client: IssuedCertificate
+  let encrypted: IssuedCertificate
+  let noCertificate: string
+
+  before(async () => {
+    authority = await CertificateAuthority.create('Authority')
+    client = await authority.issue({ names: ['petstore'] })
+    encrypted = await authority.issue({ names: ['petstore'], keyPassword: PASSWORD })
+    noCertificate = join(authority.folder, 'no certificate')
+    writeFileSync(noCertificate, 'no certificate')
+  })
+
+  after(() => authority?.remove())
+
+  const why = (url: string) => {
+    try {
+      makeRedisClient(url).disconnect()
+    } catch (error) {
+      expect(error).to.be.instanceOf(OperatorError)
+      return String(error).replace('Error: REDIS_URL cannot be used: ', '')
+    }
+    return 'nothing'
+  }
+
+  for (const scheme of ['rediss://localhost', 'rediss+cluster://localhost', 'rediss+sentinel://localhost/petstore']) {
+    it(`must name files that can be read at ${scheme}: the error has option, path and code`, () => {
+      const file = authority.caFile
+      expect(why(`${scheme}?tlsCAFile=/no/ca.pem`)).to.equal('cannot read tlsCAFile /no/ca.pem (ENOENT)')
+      expect(why(`${scheme}?tlsCertificateKeyFile=/no/client.pem`)).to.equal('cannot read tlsCertificateKeyFile /no/client.pem (ENOENT)')
+      expect(why(`${scheme}?tlsCAFile=${authority.folder}`)).to.equal(`cannot read tlsCAFile ${authority.folder} (EISDIR)`)
+      expect(why(`${scheme}?tlsCAFile=${encodeURIComponent(noCertificate)}`)).to.equal(
+        `tlsCAFile ${noCertificate} does not hold a certificate (ERR_OSSL_PEM_NO_START_LINE)`,
+      )
+      expect(why(`${scheme}?tlsCertificateKeyFile=${file}`)).to.match(
+        new RegExp(`^tlsCertificateKeyFile ${file} does not hold a certificate and its private key \\(ERR_\\w+\\)$`),
+      )
+      expect(why(`${scheme}?tlsCAFile=${file}&tlsCertificateKeyFile=${client.certificateKeyFile}`)).to.equal('nothing')
+    })
+  }
+
+  it('must have the password of an encrypted key', () => {
+    const url = `rediss://localhost?tlsCertificateKeyFile=${encrypted.certificateKeyFile}`
+    expect(why(url)).to.match(/does not hold a certificate and its private key \(ERR_\w+\)$/)
+    expect(why(`${url}&tlsCertificateKeyFilePassword=wrong`)).to.match(/does not hold a certificate and its private key \(ERR_\w+\)$/)
+    expect(why(`${url}&tlsCertificateKeyFilePassword=${PASSWORD}`)).to.equal('nothing')
+  })
+
+  it('are named when they are unknown, twice there, empty, or of no use at the URL', () => {
+    expect(why('rediss://localhost?tlsCaFile=/ca.pem')).to.match(/^it has no option tlsCaFile, only tlsCAFile, /)
+    expect(why('rediss://localhost?tlsCAFile=/ca.pem&tlsCAFile=/ca.pem')).to.equal('tlsCAFile is given twice')
+    expect(why('rediss://localhost?tlsCAFile')).to.equal('tlsCAFile has no value')
+    expect(why('redis://localhost?tlsCAFile=/ca.pem')).to.equal('tlsCAFile needs a URL that begins with rediss')
+    expect(why('rediss://localhost?sentinelPassword=secret')).to.equal('sentinelPassword needs redis+sentinel:// or rediss+sentinel://')
+    expect(why('redis+sentinel://one/petstore?sentinelUsername=me')).to.equal('sentinelUsername needs sentinelPassword')
+  })
 })
 
 /** Answers each chunk; `first` is the first that it hears. */

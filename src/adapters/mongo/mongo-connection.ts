@@ -1,5 +1,8 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 import type { Db } from 'mongodb'
-import type { MongoClientOptions } from 'mongodb'
+import type { MongoClientOptions, MongoOptions } from 'mongodb'
 import { MongoClient } from 'mongodb'
 import { SettingError } from '../../core/errors.js'
 import { callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
@@ -26,6 +29,7 @@ export class MongoConnection {
   constructor(url: string, { answerTimeoutMs = NETWORK_TIMEOUT_MS }: MongoConnectionOptions = {}) {
     try {
       this.#client = new MongoClient(url, optionsWith(answerTimeoutMs))
+      checkTlsFiles(this.#client.options)
       const named = this.#client.db().databaseName
       const isDefault = named === 'test' && !/^[^?]*\/test([?]|$)/.test(url)
       this.db = this.#client.db(isDefault ? DEFAULT_DATABASE : named)
@@ -70,6 +74,26 @@ function optionsWith(answerTimeoutMs: number): MongoClientOptions {
     readConcernLevel: 'majority',
     readPreference: 'primary',
     retryWrites: true,
+  }
+}
+
+const TLS_FILES = {
+  tlsCAFile: (pem: Buffer) => new X509Certificate(pem),
+  tlsCertificateKeyFile: (pem: Buffer, { passphrase }: MongoOptions) => createSecureContext({ cert: pem, key: pem, passphrase }),
+  tlsCRLFile: (pem: Buffer) => createSecureContext({ crl: pem }),
+}
+
+/** Without TLS the driver ignores these files. Otherwise it reads them when it connects, and would retry a wrong path forever. */
+function checkTlsFiles(options: MongoOptions): void {
+  for (const name of Object.keys(TLS_FILES) as (keyof typeof TLS_FILES)[]) {
+    const path = options[name]
+    if (path === undefined) continue
+    if (!options.tls) throw new Error(`${name} needs tls=true`)
+    try {
+      TLS_FILES[name](readFileSync(path), options)
+    } catch (error) {
+      throw new Error(`cannot read ${name} ${path} (${(error as NodeJS.ErrnoException).code})`, { cause: error })
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 import type { RedisOptions } from 'ioredis'
 import { Cluster, Redis } from 'ioredis'
 import { SettingError } from '../../core/errors.js'
+import { makeConnector, makeSentinelConnector } from './connectors.js'
+import { readTls, TLS_OPTIONS } from './redis-tls.js'
 
 export type RedisClient = Redis | Cluster
 
@@ -26,35 +28,68 @@ const OPTIONS = {
 } satisfies RedisOptions
 
 const URL_SHAPE =
-  /^(?<scheme>rediss?(?:\+cluster|\+sentinel)?):\/\/(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<hosts>[^@/?]+)(?:\/(?<path>[^?]*))?$/
+  /^(?<scheme>rediss?(?:\+cluster|\+sentinel)?):\/\/(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<hosts>[^@/?]+)(?:\/(?<path>[^?]*))?(?:\?(?<query>[^@]*))?$/
+
+const SENTINEL_OPTIONS = ['sentinelUsername', 'sentinelPassword'] as const
+const URL_OPTIONS = [...TLS_OPTIONS, ...SENTINEL_OPTIONS]
+
+type UrlOptions = Readonly<Partial<Record<(typeof URL_OPTIONS)[number], string>>>
 
 /**
  * Reads `redis://` and `rediss://` (one server, with `/<number>` for a database), `redis+cluster://host,host` and
- * `redis+sentinel://host,host/<name of the primary>`, each with `user:password@` where needed and with `rediss+` for TLS.
- * Throws `SettingError`, which repeats no password.
+ * `redis+sentinel://host,host/<name of the primary>`, each with `user:password@` where needed, with `rediss` for TLS and with
+ * `?option=value&…`. Reads the files that the options name. Throws `SettingError`, which repeats no password.
  */
 export function makeRedisClient(url: string): RedisClient {
-  const { scheme = '', user, password, hosts = '', path = '' } = URL_SHAPE.exec(url)?.groups ?? {}
+  const { scheme = '', user, password, hosts = '', path = '', query = '' } = URL_SHAPE.exec(url)?.groups ?? {}
   if (!scheme)
     throw new SettingError(
-      'REDIS_URL cannot be used: it must be redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS) and hosts',
+      'REDIS_URL cannot be used: it must be redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS) and hosts; an @ in a password or a path is written %40',
     )
   const nodes = hosts.split(',').map((host) => nodeOf(host, scheme.endsWith('+sentinel') ? SENTINEL_PORT : REDIS_PORT))
+  const options = parseOptions(query, scheme)
   const common = {
     ...OPTIONS,
     ...(user ? { username: decoded(user) } : {}),
     ...(password ? { password: decoded(password) } : {}),
-    ...(scheme.startsWith('rediss') ? { tls: {} } : {}),
+    ...(scheme.startsWith('rediss') ? { tls: readTls(options) } : {}),
   }
   if (scheme.endsWith('+cluster')) {
     if (path) throw new SettingError('REDIS_URL cannot be used: a cluster has no databases')
     return makeCluster(nodes, common)
   }
-  if (scheme.endsWith('+sentinel')) return makeSentinel(nodes, path, common)
+  if (scheme.endsWith('+sentinel')) return makeSentinel(nodes, path, common, options)
   const [node, ...others] = nodes
   if (!node || others.length > 0)
     throw new SettingError('REDIS_URL cannot be used: several hosts need redis+cluster:// or redis+sentinel://')
-  return new Redis({ ...common, ...node, db: databaseOf(path) })
+  return makeSingle(node, path, common)
+}
+
+function parseOptions(query: string, scheme: string): UrlOptions {
+  // URLSearchParams would keep a malformed % as it is, and take a + for a space.
+  decoded(query)
+  const options: Partial<Record<string, string>> = {}
+  for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
+    // What follows an & in a password looks like an option.
+    if (!isOneOf(URL_OPTIONS, name) && !value)
+      throw new SettingError('REDIS_URL cannot be used: an option has no value; an & in a password is written %26')
+    if (!isOneOf(URL_OPTIONS, name))
+      throw new SettingError(`REDIS_URL cannot be used: it has no option ${name}, only ${URL_OPTIONS.join(', ')}`)
+    if (!value) throw new SettingError(`REDIS_URL cannot be used: ${name} has no value`)
+    if (options[name] !== undefined) throw new SettingError(`REDIS_URL cannot be used: ${name} is given twice`)
+    if (isOneOf(TLS_OPTIONS, name) && !scheme.startsWith('rediss'))
+      throw new SettingError(`REDIS_URL cannot be used: ${name} needs a URL that begins with rediss`)
+    if (isOneOf(SENTINEL_OPTIONS, name) && !scheme.endsWith('+sentinel'))
+      throw new SettingError(`REDIS_URL cannot be used: ${name} needs redis+sentinel:// or rediss+sentinel://`)
+    options[name] = value
+  }
+  if (options['sentinelUsername'] !== undefined && options['sentinelPassword'] === undefined)
+    throw new SettingError('REDIS_URL cannot be used: sentinelUsername needs sentinelPassword')
+  return options
+}
+
+function isOneOf<Name extends string>(names: readonly Name[], name: string): name is Name {
+  return (names as readonly string[]).includes(name)
 }
 
 type CommonOptions = typeof OPTIONS & Pick<RedisOptions, 'username' | 'password' | 'tls'>
@@ -64,8 +99,18 @@ interface Node {
   readonly port: number
 }
 
+function makeSingle(node: Node, path: string, common: CommonOptions): Redis {
+  const client: Redis = new Redis({
+    ...common,
+    ...node,
+    db: databaseOf(path),
+    Connector: makeConnector((error) => client.emit('node error', error)),
+  })
+  return client
+}
+
 function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
-  return new Cluster(nodes, {
+  const cluster: Cluster = new Cluster(nodes, {
     lazyConnect: true,
     // Without it all but the first command to a node that is being connected to would fail. Here, too, nobody waits for long.
     enableOfflineQueue: true,
@@ -75,16 +120,30 @@ function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
     // With these, too, a command would be sent a second time.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    redisOptions: common,
+    // Certificates name hosts: ioredis would replace the names in the URL with IP addresses.
+    ...(common.tls ? { dnsLookup: (host, callback) => callback(null, host) } : {}),
+    redisOptions: { ...common, Connector: makeConnector((error) => cluster.emit('node error', error)) },
   })
+  return cluster
 }
 
-function makeSentinel(nodes: Node[], path: string, common: CommonOptions): Redis {
+function makeSentinel(nodes: Node[], path: string, common: CommonOptions, options: UrlOptions): Redis {
   const [name = '', database = ''] = path.split('/')
   if (!name) throw new SettingError('REDIS_URL cannot be used: redis+sentinel:// needs the name of the primary behind the hosts')
-  // Without these only the URL would speak of TLS.
-  const tls = common.tls ? { enableTLSForSentinelMode: true, sentinelTLS: common.tls } : {}
-  return new Redis({ ...common, ...tls, sentinels: nodes, name, db: databaseOf(database), sentinelRetryStrategy: () => RECONNECT_MS })
+  const { sentinelUsername, sentinelPassword } = options
+  const client: Redis = new Redis({
+    ...common,
+    // Without these only the URL would speak of TLS.
+    ...(common.tls ? { enableTLSForSentinelMode: true, sentinelTLS: common.tls } : {}),
+    sentinels: nodes,
+    ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
+    ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+    name,
+    db: databaseOf(database),
+    sentinelRetryStrategy: () => RECONNECT_MS,
+    Connector: makeSentinelConnector((error) => client.emit('sentinelError', error)),
+  })
+  return client
 }
 
 function nodeOf(text: string, defaultPort: number): Node {
@@ -98,7 +157,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch (error) {
-    throw new SettingError('REDIS_URL cannot be used: a % in the user or the password must be written %25', { cause: error })
+    throw new SettingError('REDIS_URL cannot be used: a % in the user, a password or a path is written %25', { cause: error })
   }
 }
 

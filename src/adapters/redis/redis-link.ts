@@ -8,6 +8,23 @@ const PROBE_MS = 250
 /** A connection on which a probe was not answered for so long is given up for a new one. */
 const PROBE_TIMEOUT_MS = 1_000
 
+const NO_RESPONSE_YET = 'no response yet'
+const NO_CONNECTION = 'There is no connection to Redis'
+
+/** What ioredis, a socket and this file say after something else has gone wrong. */
+const CONSEQUENCES = [
+  NO_RESPONSE_YET,
+  NO_CONNECTION,
+  'No answer within',
+  'Connection is closed',
+  'All sentinels are unreachable',
+  'Failed to refresh slots cache',
+  'None of startup nodes is available',
+  // A server that rejects a client certificate says so and closes; whoever is still writing may only see the latter.
+  'ECONNRESET',
+  'EPIPE',
+]
+
 /** Redis did not answer, or not in time. */
 export class RedisAway extends Error {
   /** Whether the command may have been executed all the same, now or later. */
@@ -36,7 +53,7 @@ export class RedisLink {
   #isClosed = false
   /** What the listeners were told last. */
   #told: boolean | undefined
-  #lastReason = 'no answer yet'
+  #lastReason = NO_RESPONSE_YET
   #connecting: Promise<void> | undefined
   readonly #listeners: Listener[] = []
 
@@ -45,7 +62,7 @@ export class RedisLink {
     private readonly options: RedisLinkOptions,
   ) {
     // Without a listener ioredis would write it to the console.
-    client.on('error', (error: Error) => this.#note(error))
+    for (const event of ['error', 'node error', 'sentinelError']) client.on(event, (error: Error) => this.#note(error))
     client.on('close', () => this.#goDown(new Error('The connection to Redis was closed')))
   }
 
@@ -91,13 +108,15 @@ export class RedisLink {
   #goDown(cause: unknown, near?: string): void {
     if (!this.#isUp || this.#isClosed) return
     this.#isUp = false
-    this.#note(cause)
+    this.#lastReason = reasonOf(cause)
     this.#connecting = this.#probeUntilUp(near)
     this.#tell(false)
   }
 
+  /** A mere consequence does not replace the reason. */
   #note(cause: unknown): void {
-    this.#lastReason = cause instanceof Error ? cause.message : String(cause)
+    const reason = reasonOf(cause)
+    if (!isConsequence(reason) || isConsequence(this.#lastReason)) this.#lastReason = reason
   }
 
   #tell(isUp: boolean): void {
@@ -112,7 +131,7 @@ export class RedisLink {
     if (status === 'wait' || status === 'end') await this.client.connect()
     else if (status === 'connect') await once(this.client, 'ready')
     // The client of a cluster would keep what it is asked until there is one, probe after probe.
-    else if (status !== 'ready') throw new Error('There is no connection to Redis')
+    else if (status !== 'ready') throw new Error(NO_CONNECTION)
   }
 
   async #probeUntilUp(near?: string): Promise<void> {
@@ -159,4 +178,15 @@ function maybeExecuted(error: unknown): boolean {
   if (error instanceof NoAnswer) return true
   if (!(error instanceof Error)) return true
   return error.name !== 'ReplyError' && !error.message.includes('enableOfflineQueue')
+}
+
+/** OpenSSL surrounds its reason with addresses and lines of its source. */
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause)
+  const { code, reason } = cause as NodeJS.ErrnoException & { reason?: string }
+  return code?.startsWith('ERR_SSL_') && reason ? reason : cause.message
+}
+
+function isConsequence(reason: string): boolean {
+  return CONSEQUENCES.some((consequence) => reason.includes(consequence))
 }

@@ -1,0 +1,35 @@
+import { aMongoDatabase } from './engines/mongo-engine.js'
+import { skipFor } from './skip.js'
+import type { TlsProxyOptions } from './tls-proxy.js'
+import { startTlsProxy } from './tls-proxy.js'
+
+/** A database of a suite's own behind TLS that requires client certificates. */
+export interface MongoOverTls {
+  /** With these options besides those of the server. */
+  url(host: string, tlsOptions: Readonly<Record<string, string>>): string
+  drop(): Promise<void>
+}
+
+/** For a `before` hook, as `aMongoDatabase`. */
+export async function aMongoDatabaseOverTls(context: Mocha.Context, options: TlsProxyOptions): Promise<MongoOverTls> {
+  const database = await aMongoDatabase(context)
+  const parts = /^mongodb:\/\/(?<user>[^/?@]*@)?(?<host>[^/?,:]+)(?::(?<port>\d+))?[^/?]*(?<path>\/[^?]*)(?:\?(?<query>.*))?$/.exec(
+    database.url,
+  )
+  const { user = '', host = '', port = '27017', path = '', query = '' } = parts?.groups ?? {}
+  const serverOptions = new URLSearchParams(query)
+  if (!parts || serverOptions.has('tls') || serverOptions.has('ssl')) skipFor(context, 'MONGODB_URL is not mongodb://host without TLS')
+  const proxy = await startTlsProxy({ host, port: Number(port) }, options)
+  return {
+    url(proxyHost, tlsOptions) {
+      const all = new URLSearchParams(query)
+      // The members of a replica set would name themselves, and not the proxy.
+      for (const [name, value] of Object.entries({ directConnection: 'true', ...tlsOptions })) all.set(name, value)
+      return `mongodb://${user}${proxyHost}:${proxy.port}${path}?${all}`
+    },
+    async drop() {
+      await proxy.close()
+      await database.drop()
+    },
+  }
+}

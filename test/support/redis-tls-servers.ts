@@ -1,0 +1,165 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import type { CertificateAuthority, IssuedCertificate } from './certificate-authority.js'
+import { announceEngine } from './engines/announced.js'
+import { findProgram } from './engines/find-program.js'
+import { onFreePort } from './engines/free-port.js'
+import { setUpPackages } from './engines/machine.js'
+import { firstOf, NoEngine } from './engines/no-engine.js'
+import type { EngineBody } from './engines/own-engine.js'
+import { startRedisProcess } from './engines/redis-process.js'
+import { isRemoved, removeAtTheEnd } from './engines/remnants.js'
+import { withPatience } from './engines/with-patience.js'
+import { until } from './until.js'
+
+/** What a server with TLS is started with. It requires client certificates of the same authority. */
+export interface TlsServerOptions {
+  readonly authority: CertificateAuthority
+  /** Its names are those under which the server can be verified. */
+  readonly certificate: IssuedCertificate
+}
+
+/** A redis-server process of this machine that listens on 127.0.0.1 with TLS only. */
+export interface TlsRedis {
+  readonly port: number
+  /** A connection of the test's own, which trusts the server under the name localhost. */
+  connect(options?: { readonly password?: string }): Redis
+  kill(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** For a `before` hook: a suite is skipped, loudly, where there is no redis-server and none can be set up. */
+export async function aTlsRedis(context: Mocha.Context, options: TlsServerOptions, extraArgs: readonly string[] = []): Promise<TlsRedis> {
+  const start = async (port: number) => {
+    const args = ['--port', '0', '--tls-port', `${port}`, ...tlsSettings(options).flatMap(([name, value]) => [`--${name}`, value])]
+    const { body } = await startRedisProcess([...args, ...extraArgs])
+    return tlsRedis(port, options, body)
+  }
+  return withPatience(context, () => onFreePort((port) => orSetUp(() => start(port))))
+}
+
+/** Three nodes that speak TLS to clients and to each other, and announce themselves as localhost. */
+export async function aTlsRedisCluster(context: Mocha.Context, options: TlsServerOptions): Promise<readonly TlsRedis[]> {
+  const args = ['--cluster-enabled', 'yes', '--tls-cluster', 'yes', '--cluster-node-timeout', '2000']
+  const names = ['--cluster-announce-hostname', 'localhost', '--cluster-preferred-endpoint-type', 'hostname']
+  const nodes = [
+    { slots: ['0', '5460'], node: await aTlsRedis(context, options, [...args, ...names]) },
+    { slots: ['5461', '10922'], node: await aTlsRedis(context, options, [...args, ...names]) },
+    { slots: ['10923', '16383'], node: await aTlsRedis(context, options, [...args, ...names]) },
+  ]
+  for (const { node, slots } of nodes) {
+    const client = node.connect()
+    await client.call('CLUSTER', 'ADDSLOTSRANGE', ...slots)
+    for (const other of nodes) await client.call('CLUSTER', 'MEET', '127.0.0.1', `${other.node.port}`)
+    client.disconnect()
+  }
+  const isWhole = async ({ node }: { node: TlsRedis }) => {
+    const client = node.connect()
+    const info = String(await client.call('CLUSTER', 'INFO'))
+    const slots = JSON.stringify(await client.call('CLUSTER', 'SLOTS'))
+    client.disconnect()
+    // The host names of the other nodes arrive later than the slots.
+    return info.includes('cluster_state:ok') && slots.match(/"localhost",\d+/g)?.length === nodes.length
+  }
+  for (const node of nodes) await until('the cluster is whole', () => isWhole(node), 30_000)
+  return nodes.map(({ node }) => node)
+}
+
+export interface SentinelPlan {
+  readonly primary: TlsRedis
+  /** The primary's name at the Sentinel. */
+  readonly name: string
+  readonly primaryPassword: string
+  /** Of the default user and of the user `petstore`. */
+  readonly sentinelPasswords: { readonly default: string; readonly petstore: string }
+}
+
+/** A Sentinel that monitors a primary over TLS and announces it as localhost. */
+export async function aTlsSentinel(context: Mocha.Context, options: TlsServerOptions, plan: SentinelPlan): Promise<TlsRedis> {
+  return withPatience(context, () => onFreePort((port) => orSetUp(() => startSentinel(port, options, plan))))
+}
+
+async function startSentinel(port: number, options: TlsServerOptions, plan: SentinelPlan): Promise<TlsRedis> {
+  const program = findProgram('redis-server')
+  if (program === undefined) throw new NoEngine(['this machine has no redis-server'])
+  const { primary, name, primaryPassword, sentinelPasswords } = plan
+  const settings = [
+    ['port', '0'],
+    ['tls-port', `${port}`],
+    ['bind', '127.0.0.1'],
+    ...tlsSettings(options),
+    ['requirepass', JSON.stringify(sentinelPasswords.default)],
+    ['user', `petstore on >${sentinelPasswords.petstore} allcommands allkeys allchannels`],
+    ['sentinel', 'resolve-hostnames yes'],
+    ['sentinel', 'announce-hostnames yes'],
+    ['sentinel', 'announce-ip localhost'],
+    ['sentinel', `monitor ${name} localhost ${primary.port} 1`],
+    ['sentinel', `auth-pass ${name} ${primaryPassword}`],
+    ['sentinel', `down-after-milliseconds ${name} 1000`],
+    ['sentinel', `failover-timeout ${name} 5000`],
+  ]
+  // Sentinel writes what it learns into its settings.
+  const folder = join(options.authority.folder, `sentinel-${port}`)
+  mkdirSync(folder)
+  const file = join(folder, 'sentinel.conf')
+  writeFileSync(file, [['dir', folder], ...settings].map((setting) => `${setting.join(' ')}\n`).join(''))
+
+  const logFile = join(folder, 'log')
+  const output = openSync(logFile, 'w')
+  const child = spawn(program, [file, '--sentinel'], { stdio: ['ignore', output, output] })
+  closeSync(output)
+  child.unref()
+  await once(child, 'spawn')
+  const pid = child.pid ?? 0
+  removeAtTheEnd('pids', pid)
+  child.once('exit', () => isRemoved('pids', pid))
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  const log = () => readFileSync(logFile, 'utf8')
+  await until('the Sentinel is ready', () => hasEnded() || log().includes('+monitor master'), 60_000)
+  if (hasEnded()) throw new Error(`redis-server --sentinel ended at once:\n${log()}`)
+  announceEngine('Redis Sentinel', 'redis-server of this machine')
+
+  const kill = async () => {
+    if (hasEnded()) return
+    child.ref()
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  return tlsRedis(port, options, { kill, remove: kill })
+}
+
+async function orSetUp<Started>(start: () => Promise<Started>): Promise<Started> {
+  const setUpAndStart = async () => {
+    await setUpPackages()
+    return start()
+  }
+  return firstOf([start, setUpAndStart])
+}
+
+function tlsSettings({ authority, certificate }: TlsServerOptions): [name: string, value: string][] {
+  return [
+    ['tls-cert-file', certificate.certificateFile],
+    ['tls-key-file', certificate.keyFile],
+    ['tls-ca-cert-file', authority.caFile],
+    ['tls-auth-clients', 'yes'],
+    ['tls-replication', 'yes'],
+  ]
+}
+
+function tlsRedis(port: number, { authority, certificate }: TlsServerOptions, body: Pick<EngineBody, 'kill' | 'remove'>): TlsRedis {
+  const tls = {
+    ca: readFileSync(authority.caFile),
+    cert: readFileSync(certificate.certificateFile),
+    key: readFileSync(certificate.keyFile),
+    servername: 'localhost',
+  }
+  return {
+    port,
+    connect: (options = {}) => new Redis({ ...options, host: 'localhost', port, tls }),
+    kill: () => body.kill(),
+    stop: () => body.remove(),
+  }
+}
