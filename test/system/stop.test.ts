@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { statSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { connect } from 'node:net'
@@ -9,6 +10,8 @@ import { until, within } from '../support/until.js'
 
 /** Far below the SHUTDOWN_TIMEOUT_MS of the tests that use it: nothing was waited for that long. */
 const SOON_MS = 4_000
+/** Of the largest file of the docs page, as the build has put it there. */
+const scalarBytes = statSync(new URL('../../src/adapters/http/docs/scalar.js', import.meta.url)).size
 const LONG_MS = '60000'
 
 /** Keeps the only thread that works in the background busy for about a second from the signal on. */
@@ -140,9 +143,13 @@ describe('the service, told to stop', () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS, DRAIN_DELAY_MS: '30000', ...CRASH_ON_SIGUSR2 })
     const idle = await openSocket(service.url)
     const idleClosed = once(idle.resume(), 'end')
+    // More than a client that does not read and the system's buffers can take.
+    const reader = await openSocket(service.url)
+    reader.pause().write('GET /docs/scalar.js HTTP/1.1\r\nHost: pets\r\n\r\n'.repeat(20))
     await fetch(`${service.url}/livez`)
     service.signal('SIGUSR2')
     await within(SOON_MS, 'the idle connection is closed', idleClosed)
+    expect(await receivedBytes(reader)).to.be.above(20 * scalarBytes)
     const { exitCode } = await within(SOON_MS, 'the service ends', service.ended)
     expect(exitCode).to.equal(1)
     const last = service.logLines.slice(-3).map((line) => JSON.parse(line) as { level: number; msg: string; reason?: string })
@@ -246,6 +253,14 @@ describe('the service, told to stop', () => {
 async function get(url: string, agent: Agent): Promise<void> {
   const [incoming] = (await once(request(`${url}/`, { agent }).end(), 'response')) as [NodeJS.ReadableStream]
   await once(incoming.resume(), 'close')
+}
+
+/** All that comes until the service ends the connection. */
+async function receivedBytes(socket: Socket): Promise<number> {
+  let bytes = 0
+  socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
+  await once(socket.resume(), 'end')
+  return bytes
 }
 
 async function refusesConnections({ url }: ServiceProcess): Promise<boolean> {
