@@ -1,3 +1,4 @@
+import type { Context } from 'koa'
 import type { Logger } from 'pino'
 import type { Middleware } from '../context.js'
 import { answerJson } from '../context.js'
@@ -28,13 +29,10 @@ export function answerErrors({ log, showAddressQuota }: { log: Logger; showAddre
   }
 }
 
-/** Codes of the errors that end a response whose client closed the connection early. */
-const CLIENT_LEFT: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
-
-/** Logs what goes wrong behind the error boundary, while a response is being sent. */
-export function logStrayErrors(log: Logger): (err: NodeJS.ErrnoException) => void {
-  return function logStrayError(err) {
-    if (CLIENT_LEFT.has(err.code ?? '')) log.debug({ err }, 'the client closed the connection')
+/** Logs what goes wrong behind the error boundary, while a response is being sent. A client that leaves in the meantime is not an error. */
+export function logStrayErrors(log: Logger): (err: unknown, ctx?: Context) => void {
+  return function logStrayError(err, ctx) {
+    if (ctx?.req.socket.destroyed) log.debug({ err }, 'the client closed the connection')
     else log.error({ err }, 'outside of the error boundary')
   }
 }
