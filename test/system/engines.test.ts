@@ -23,6 +23,8 @@ const FOUND_NOWHERE = {
   PATH: '/nowhere',
   MONGODB_URL: '',
   REDIS_URL: '',
+  MONGODB_IMAGE: '',
+  REDIS_IMAGE: '',
 }
 
 describe('the engines of a test run', function () {

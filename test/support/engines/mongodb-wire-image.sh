@@ -93,9 +93,9 @@ fi
 
 # 1. A minimal Debian. An older debootstrap has no script of the suite's name, and all of them are sid's.
 in_own_mounts debootstrap --variant=minbase "$suite" "$root" "$mirror" /usr/share/debootstrap/scripts/sid
-for file in /etc/apt/apt.conf.d/*; do # The machine's settings of proxies and dates, if any.
-  if grep -q 'Acquire::' "$file" 2> /dev/null; then cp "$file" "$root/etc/apt/apt.conf.d/"; fi
-done
+# The machine's settings of proxies and dates, if any; without translations and the indexes that desktops want.
+apt-config dump Acquire | grep -vE '^Acquire::(IndexTargets|Languages)' > "$root/etc/apt/apt.conf.d/90machine"
+echo 'Acquire::Languages "none";' >> "$root/etc/apt/apt.conf.d/90machine"
 certificates=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
 if [ -f "$certificates" ]; then install -D -m 644 "$certificates" "$root/etc/ssl/certs/ca-certificates.crt"; fi
 step_done "debootstrap $suite"
