@@ -214,6 +214,9 @@ until docker logs "$container" 2>&1 | grep 'mongodb-wire: ready' > /dev/null; do
   if [ "$(docker inspect --format '{{.State.Running}}' "$container")" != true ] || [ $((SECONDS - step_began)) -gt 90 ]; then
     echo 'The image that was made does not start:'
     docker logs "$container"
+    docker rm --force "$container" > /dev/null
+    container=
+    docker image rm "$image_id" > /dev/null
     exit 1
   fi
   sleep 0.2
