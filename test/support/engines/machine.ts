@@ -64,7 +64,7 @@ export async function makeImage(script: Script, image: string, usually: string):
   await setUpPackages()
   await announced(`making the image ${image}, which stays for the next run`, usually, () =>
     // Tests that measure time may be running meanwhile.
-    run('nice', ['-n', '19', 'bash', join(SCRIPTS, script), image], { name: script, endsWithTheRun: true }),
+    run('nice', ['-n', '10', 'bash', join(SCRIPTS, script), image], { name: script, endsWithTheRun: true }),
   )
 }
 
