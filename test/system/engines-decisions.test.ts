@@ -184,9 +184,9 @@ describe('the set-up of a machine', () => {
   })
 
   it('installs what is missing, and no dockerd where a Docker answers', () => {
-    expect(missingPackages(() => false, false)).to.deep.equal(['docker.io', 'debootstrap', 'redis-server'])
-    expect(missingPackages(() => false, true)).to.deep.equal(['debootstrap', 'redis-server'])
-    expect(missingPackages((program) => program === 'redis-server', false)).to.deep.equal(['docker.io', 'debootstrap'])
+    expect(missingPackages(() => false, false)).to.deep.equal(['docker.io', 'debootstrap', 'redis-server', 'curl'])
+    expect(missingPackages(() => false, true)).to.deep.equal(['debootstrap', 'redis-server', 'curl'])
+    expect(missingPackages((program) => program === 'redis-server', false)).to.deep.equal(['docker.io', 'debootstrap', 'curl'])
     expect(missingPackages(() => true, false)).to.deep.equal([])
   })
 })

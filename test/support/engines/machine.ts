@@ -33,13 +33,13 @@ export function whyNoSetUp({ foundOnly }: Pick<EngineSettings, 'foundOnly'>, mac
 
 /** Debian's packages for what is missing. */
 export function missingPackages(has: (program: string) => boolean, dockerAnswers: boolean): string[] {
-  const packageOf = { dockerd: 'docker.io', debootstrap: 'debootstrap', 'redis-server': 'redis-server' }
+  const packageOf = { dockerd: 'docker.io', debootstrap: 'debootstrap', 'redis-server': 'redis-server', curl: 'curl' }
   return Object.entries(packageOf)
     .filter(([program]) => !has(program) && !(program === 'dockerd' && dockerAnswers))
     .map(([, name]) => name)
 }
 
-/** Installs the programs that engines are started and made with. Each call has the same outcome. */
+/** Installs the programs that engines are started and made with, and those that tests run. Each call has the same outcome. */
 export const setUpPackages = once(async () => {
   mayBeSetUp()
   const has = (program: string) => findProgram(program) !== undefined
