@@ -7,6 +7,7 @@ import { rejection } from '../contracts/rejection.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase, anOwnMongo } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
+import { helloOf, isHello, startMongoStub } from '../support/mongo-stub.js'
 import type { TcpProxy } from '../support/tcp-proxy.js'
 import { startTcpProxy } from '../support/tcp-proxy.js'
 
@@ -139,4 +140,21 @@ describe('the indexes in a MongoDB of their own', () => {
     const url = `mongodb://${proxy.address}/?directConnection=true&heartbeatFrequencyMS=500`
     expect(await rejection(ensureIndexes(url))).to.be.instanceOf(StoreUnavailable)
   })
+})
+
+describe('the command that makes an index', () => {
+  for (const [server, hello, quorum] of [
+    ['a member of a replica set waits for a majority of the members, not for all', { setName: 'petstore' }, 'majority'],
+    ['a standalone server has no commit quorum, which it would reject', {}, undefined],
+  ] as const) {
+    it(`to ${server}`, async () => {
+      const stub = await startMongoStub((command) => (isHello(command) ? helloOf(hello) : {}))
+      try {
+        await ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`)
+        expect(stub.received('createIndexes').map(({ commitQuorum }) => commitQuorum)).to.deep.equal(Array(4).fill(quorum))
+      } finally {
+        await stub.close()
+      }
+    })
+  }
 })

@@ -2,7 +2,12 @@ import { accessSync, constants } from 'node:fs'
 import type { Context } from 'mocha'
 import type { Browser } from 'playwright-core'
 import { chromium } from 'playwright-core'
-import { skipFor } from './skip.js'
+import { setUpChromium } from './engines/machine.js'
+import { EngineFailed } from './engines/no-engine.js'
+import { withPatience } from './engines/with-patience.js'
+
+const DEBIANS = '/usr/bin/chromium'
+const TO_RUN_THEM = "install Chromium (Debian's package chromium), or set CHROMIUM_PATH"
 
 /** Root needs the first one; the others keep the browser itself from calling its maker. */
 const ARGUMENTS = [
@@ -15,13 +20,21 @@ const ARGUMENTS = [
   '--disable-sync',
 ]
 
-/** Headless Chromium: the one of CHROMIUM_PATH, or Debian's. Without one the test is left out. */
+/** Headless Chromium: the one of CHROMIUM_PATH, or Debian's. Where there is none and none can be installed, the tests are skipped. */
 export async function launchChromium(context: Context): Promise<Browser> {
-  const executablePath = process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium'
-  if (!isExecutable(executablePath)) {
-    skipFor(context, `there is no Chromium at ${executablePath}: install Debian's package chromium, or set CHROMIUM_PATH`)
-  }
-  return chromium.launch({ executablePath, args: ARGUMENTS })
+  const configured = process.env['CHROMIUM_PATH']
+  const executablePath = configured ?? DEBIANS
+  return withPatience(
+    context,
+    async () => {
+      if (!isExecutable(executablePath)) {
+        if (configured !== undefined) throw new EngineFailed(`There is no program at CHROMIUM_PATH, which is ${configured}`)
+        await setUpChromium()
+      }
+      return chromium.launch({ executablePath, args: ARGUMENTS })
+    },
+    TO_RUN_THEM,
+  )
 }
 
 function isExecutable(path: string): boolean {

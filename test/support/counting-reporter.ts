@@ -1,12 +1,12 @@
 import Mocha from 'mocha'
-import { skipReason } from './skip.js'
+import { skipOf } from './skip.js'
 
 const { EVENT_TEST_PENDING } = Mocha.Runner.constants
 
 /** How long after the last test the process may stay open before it is ended by force: the reporter option `graceMs`. */
 const GRACE_MS = 5_000
 
-/** Mocha's spec report, then the skipped tests by name, and as the very last line the counts that a CI reads. */
+/** Mocha's spec report, then the skipped tests, how many they are and what makes them run, and as the very last line the counts that a CI reads. */
 class CountingReporter extends Mocha.reporters.Spec {
   private readonly skipped: Mocha.Test[] = []
   private readonly graceMs: number
@@ -28,8 +28,19 @@ class CountingReporter extends Mocha.reporters.Spec {
 
   private summary(): string {
     const { passes, failures, pending } = this.runner.stats ?? { passes: 0, failures: 0, pending: 0 }
-    const skipped = this.skipped.map((test) => `SKIPPED: ${test.fullTitle()}: ${skipReason(test) ?? 'no reason given'}`)
-    return [...skipped, `${passes} passed, ${failures} failed, ${pending} skipped`].map((line) => `${line}\n`).join('')
+    const skipped = this.skipped.map((test) => `SKIPPED: ${test.fullTitle()}: ${skipOf(test)?.reason ?? 'no reason given'}`)
+    const notRun = pending === 0 ? [] : [`${pending} of ${passes + failures + pending} tests did not run.`, ...this.instructions()]
+    const counts = `${passes} passed, ${failures} failed, ${pending} skipped`
+    return [...skipped, ...notRun, counts].map((line) => `${line}\n`).join('')
+  }
+
+  private instructions(): string[] {
+    const countOf = new Map<string, number>()
+    for (const test of this.skipped) {
+      const { toRunIt } = skipOf(test) ?? {}
+      if (toRunIt !== undefined) countOf.set(toRunIt, (countOf.get(toRunIt) ?? 0) + 1)
+    }
+    return [...countOf].map(([toRunThem, count]) => `To run ${count} of them: ${toRunThem}.`)
   }
 }
 

@@ -73,6 +73,27 @@ describe('the report of a test run', () => {
     expect(run.lastLine).to.equal('1 passed, 0 failed, 4 skipped')
   })
 
+  it('says last, before the counts, how many tests did not run and what makes them run', () => {
+    const run = report(skippingSuite, [], { REQUIRE_ENGINES: '' })
+    expect(run.lines.slice(-3)).to.deep.equal([
+      '4 of 5 tests did not run.',
+      'To run 2 of them: install Chromium.',
+      '1 passed, 0 failed, 4 skipped',
+    ])
+  })
+
+  it('says nothing of the kind when every test ran', () => {
+    expect(report("it('passes', () => {})").output).to.not.match(/did not run|To run/)
+  })
+
+  it('counts as failed, not as skipped, what needs an engine that could be had and does not start', () => {
+    const run = report(enginesSuite, [], { REQUIRE_ENGINES: '' })
+    expect(run.output).to.include('EngineFailed: the container has ended')
+    expect(run.output).to.include('SKIPPED: on a machine without Docker runs: no Docker answers\n')
+    expect(run.lastLine).to.equal('0 passed, 1 failed, 1 skipped')
+    expect(run.status).to.not.equal(0)
+  })
+
   it('counts what would be skipped for want of an engine as failed when REQUIRE_ENGINES=1', () => {
     const run = report(skippingSuite, [], { REQUIRE_ENGINES: '1' })
     expect(run.output).to.include('there is no Chromium')
@@ -83,13 +104,27 @@ describe('the report of a test run', () => {
   const skippingSuite = `
     import { skipFor } from ${JSON.stringify(pathToFileURL('dist/test/support/skip.js').href)}
     describe('the docs page', () => {
-      before(function () { skipFor(this, 'there is no Chromium') })
+      before(function () { skipFor(this, 'there is no Chromium', 'install Chromium') })
       it('opens', () => {})
       it('sends a request', () => {})
     })
     it('one test alone', function () { skipFor(this, 'it is Tuesday') })
     it('not yet written')
     it('passes', () => {})`
+
+  const supportModule = (name: string) => JSON.stringify(pathToFileURL(`dist/test/support/${name}.js`).href)
+
+  const enginesSuite = `
+    import { EngineFailed, NoEngine } from ${supportModule('engines/no-engine')}
+    import { withPatience } from ${supportModule('engines/with-patience')}
+    describe('on a machine without Docker', () => {
+      before(function () { return withPatience(this, async () => { throw new NoEngine(['no Docker answers']) }) })
+      it('runs', () => {})
+    })
+    describe('on a machine with a broken image', () => {
+      before(function () { return withPatience(this, async () => { throw new EngineFailed('the container has ended') }) })
+      it('runs', () => {})
+    })`
 
   function report(text: string, options: string[] = [], env: NodeJS.ProcessEnv = {}) {
     const file = join(folder, 'planted.test.mjs')
@@ -100,6 +135,7 @@ describe('the report of a test run', () => {
       [...mocha, '--reporter', 'dist/test/support/counting-reporter.js', ...options, file],
       { encoding: 'utf8', env: { ...process.env, ...env } },
     )
-    return { output: stdout, errors: stderr, status, lastLine: stdout.split('\n').at(-2) }
+    const lines = stdout.split('\n').slice(0, -1)
+    return { output: stdout, errors: stderr, status, lines, lastLine: lines.at(-1) }
   }
 })

@@ -8,7 +8,7 @@ import { expect } from 'chai'
 import { Redis } from 'ioredis'
 import { MongoClient } from 'mongodb'
 import { getContainerRuntimeClient } from 'testcontainers'
-import { RUN_LABEL } from '../support/engines/docker.js'
+import { findDocker, RUN_LABEL } from '../support/engines/docker.js'
 import { aMongoDatabase, anOwnMongo, type MongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { stampOf } from '../support/engines/process-stamp.js'
@@ -23,6 +23,8 @@ const FOUND_NOWHERE = {
   PATH: '/nowhere',
   MONGODB_URL: '',
   REDIS_URL: '',
+  MONGODB_IMAGE: '',
+  REDIS_IMAGE: '',
 }
 
 describe('the engines of a test run', function () {
@@ -50,10 +52,52 @@ describe('the engines of a test run', function () {
       expect(run.status).to.equal(0)
     })
 
+    it('are told last to those who want to run them', () => {
+      const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, REQUIRE_ENGINES: '' })
+      expect(run.output).to.match(
+        /\n2 of 2 tests did not run\.\nTo run 2 of them: start Docker, or set MONGODB_URL and REDIS_URL, .*\n.*\n$/,
+      )
+    })
+
     it('are failures under REQUIRE_ENGINES=1', () => {
       const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, REQUIRE_ENGINES: '1' })
       expect(run.lastLine).to.equal('0 passed, 2 failed, 0 skipped')
       expect(run.status).to.not.equal(0)
+    })
+  })
+
+  it('fail their suites, though nothing may be set up, when an image is configured that is not to be had', () => {
+    const images = { MONGODB_IMAGE: 'nowhere/mongo:1', REDIS_IMAGE: 'nowhere/redis:1' }
+    const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, ...images, REQUIRE_ENGINES: '' })
+    for (const image of Object.values(images)) expect(run.output).to.include(`EngineFailed: ${image} is configured and cannot be used`)
+    expect(run.lastLine).to.equal('0 passed, 2 failed, 0 skipped')
+  })
+
+  describe('in a container', () => {
+    let image: string
+
+    before(async function () {
+      const server = await anOwnMongo(this)
+      image = server.how.replace('Docker, ', '')
+      await server.stop()
+    })
+
+    const started = async (args: readonly string[], startsWithinMs: number) => {
+      const docker = await findDocker()
+      return docker.start({ image, readyLine: /never printed/, innerPort: () => 1, command: () => args, startsWithinMs })
+    }
+
+    it('that ends instead of getting ready are given up at once, with the end of its log', async () => {
+      const failure = await failureOf(within(RUN_MS / 2, 'it is noticed', started(['--no-such-option'], RUN_MS)))
+      expect(failure).to.be.an('error').with.property('message').that.includes('the end of its log:').and.includes('no-such-option')
+    })
+
+    it('that is not ready in time are given up with the end of its log', async () => {
+      const failure = await failureOf(started([], 5_000))
+      expect(failure)
+        .to.be.an('error')
+        .with.property('message')
+        .that.matches(/not received after 5000ms.*the end of its log:\n/s)
     })
   })
 

@@ -1,4 +1,4 @@
-import type { CreateIndexesOptions, IndexSpecification } from 'mongodb'
+import type { CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
 import { MongoServerError } from 'mongodb'
 import { OperatorError, SettingError, StoreUnavailable } from '../../core/errors.js'
 import { isOutage } from './mongo-call.js'
@@ -28,16 +28,30 @@ const REFUSALS_OF_THE_USER = new Set([13, 18])
 export async function ensureIndexes(url: string): Promise<void> {
   const connection = new MongoConnection(url, { answerTimeoutMs: 0 })
   try {
-    for (const index of INDEXES) await ensureIndex(connection, index)
+    const quorum = await commitQuorum(connection.db)
+    for (const index of INDEXES) await ensureIndex(connection.db, index, quorum)
   } finally {
     await connection.close()
   }
 }
 
-async function ensureIndex({ db }: MongoConnection, { collection, keys, options = {} }: Index): Promise<void> {
+/**
+ * A replica set waits by default for every voting member before an index is ready, so that one member that is down blocks it: a
+ * majority is enough. A standalone server rejects the option.
+ */
+async function commitQuorum(db: Db): Promise<Pick<CreateIndexesOptions, 'commitQuorum'>> {
+  const { setName } = await explained('the command hello', () => db.command({ hello: 1 }))
+  return setName === undefined ? {} : { commitQuorum: 'majority' }
+}
+
+async function ensureIndex(db: Db, { collection, keys, options }: Index, quorum: CreateIndexesOptions): Promise<void> {
+  const what = `the index ${JSON.stringify(keys)} on ${db.databaseName}.${collection}`
+  await explained(what, () => db.collection(collection).createIndex(keys, { ...options, ...quorum }))
+}
+
+async function explained<Result>(what: string, operation: () => Promise<Result>): Promise<Result> {
   try {
-    // A member that is down must not keep the others from having it.
-    await db.collection(collection).createIndex(keys, { ...options, commitQuorum: 'majority' })
+    return await operation()
   } catch (error) {
     if ((isOutage(error) && !saysWhy(error)) || isAborted(error))
       throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
@@ -46,9 +60,7 @@ async function ensureIndex({ db }: MongoConnection, { collection, keys, options 
     if (REFUSALS_OF_THE_USER.has(Number(error.code))) {
       throw new OperatorError(`MongoDB refused the user of MONGODB_URL: ${reason}`, { cause: error })
     }
-    throw new OperatorError(`MongoDB refused the index ${JSON.stringify(keys)} on ${db.databaseName}.${collection}: ${reason}`, {
-      cause: error,
-    })
+    throw new OperatorError(`MongoDB refused ${what}: ${reason}`, { cause: error })
   }
 }
 

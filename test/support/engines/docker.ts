@@ -1,5 +1,7 @@
 import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import type { Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import type { StartedTestContainer } from 'testcontainers'
 import { type ContainerRuntimeClient, GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers'
 import { within } from '../until.js'
@@ -14,6 +16,8 @@ export const RUN_LABEL = 'petstore-test.run'
 
 const DOCKER_ANSWERS_WITHIN_MS = 10_000
 const CONTAINER_STARTS_WITHIN_MS = 60_000
+const LOG_ENDS_WITHIN_MS = 2_000
+const LOG_LINES = 20
 /** A registry that is reached says something more often than this; where there is none, this is all that is lost. */
 const PULL_SILENCE_MS = 20_000
 const PULL_WITHIN_MS = 600_000
@@ -24,6 +28,7 @@ export interface ContainerPlan {
   /** The port inside the container that goes with the one outside. */
   readonly innerPort: (port: number) => number
   readonly command: (port: number) => readonly string[]
+  readonly startsWithinMs?: number
 }
 
 export interface StartedContainer {
@@ -84,8 +89,8 @@ export class Docker {
         .withLabels({ [RUN_LABEL]: stampOf(process.pid) ?? '' })
         .withCommand([...plan.command(port)])
         .withWaitStrategy(Wait.forLogMessage(plan.readyLine))
-        .withStartupTimeout(CONTAINER_STARTS_WITHIN_MS)
-      return { host, port, body: this.body(await container.start()) }
+        .withStartupTimeout(plan.startsWithinMs ?? CONTAINER_STARTS_WITHIN_MS)
+      return { host, port, body: this.body(await startOrTellWhy(container)) }
     })
   }
 
@@ -143,6 +148,23 @@ class PublishedContainer extends GenericContainer {
 
   protected override async containerCreated(id: string): Promise<void> {
     removeAtTheEnd('containers', id)
+  }
+}
+
+/** A container that ends before it is ready is noticed at once. */
+async function startOrTellWhy(container: GenericContainer): Promise<StartedTestContainer> {
+  let log: Readable | undefined
+  let output = ''
+  container.withLogConsumer((stream) => {
+    log = stream.on('data', (chunk) => (output += chunk))
+  })
+  try {
+    return await container.start()
+  } catch (error) {
+    // By now the container has ended or was stopped, and so does its log.
+    if (log !== undefined) await within(LOG_ENDS_WITHIN_MS, 'the log of the container ends', finished(log)).catch(() => undefined)
+    const end = output.trimEnd().split('\n').slice(-LOG_LINES).join('\n')
+    throw new Error(`${String(error)}; the end of its log:\n${end || '(it printed nothing)'}`, { cause: error })
   }
 }
 

@@ -1,9 +1,7 @@
 export interface ImageNames {
-  /** Undefined where nobody asked for a certain image. */
+  /** Undefined where the environment names none. */
   readonly configured: string | undefined
   readonly official: string
-  /** Made on the spot where none can be pulled. */
-  readonly homeMade: string
 }
 
 /** What the environment of a test run says about its engines. */
@@ -24,8 +22,8 @@ export function engineSettings(env: Environment = process.env): EngineSettings {
   return {
     mongodbUrl: given(env, 'MONGODB_URL'),
     redisUrl: given(env, 'REDIS_URL'),
-    mongodbImage: { configured: given(env, 'MONGODB_IMAGE'), official: 'mongo:8', homeMade: 'petstore-test/mongodb-wire:local' },
-    redisImage: { configured: given(env, 'REDIS_IMAGE'), official: 'redis:7', homeMade: 'petstore-test/redis:local' },
+    mongodbImage: { configured: given(env, 'MONGODB_IMAGE'), official: 'mongo:8' },
+    redisImage: { configured: given(env, 'REDIS_IMAGE'), official: 'redis:7' },
     foundOnly: engines === 'found-only',
   }
 }

@@ -6,18 +6,24 @@ export interface ImageStep {
   readonly image: string
 }
 
-/**
- * The ways to an engine's image, the first that succeeds counts. Those that cost nothing come first: a machine that can pull
- * nothing and has the home-made image does not wait for a registry at every run. An image that somebody asked for by name is
- * not replaced by another.
- */
-export function imageSteps(names: ImageNames, may: { readonly pull: boolean; readonly make: boolean }): readonly ImageStep[] {
-  const { configured, official, homeMade } = names
-  const here = (image: string): ImageStep => ({ way: 'here', image })
-  const pull = (image: string): ImageStep[] => (may.pull ? [{ way: 'pull', image }] : [])
-  const make = (image: string): ImageStep[] => (may.make ? [{ way: 'make', image }] : [])
+export interface Allowed {
+  readonly pull: boolean
+  readonly make: boolean
+}
 
-  if (configured === homeMade) return [here(homeMade), ...make(homeMade)]
-  if (configured !== undefined) return [here(configured), ...pull(configured)]
-  return [here(official), here(homeMade), ...pull(official), ...make(homeMade)]
+/**
+ * The ways to an engine's image; the first that succeeds counts. Those that cost nothing come first: a machine that can pull
+ * nothing and has the home-made image does not wait for a registry in every run. A configured image is not replaced by another.
+ */
+export function imageSteps({ configured, official }: ImageNames, homeMade: string | undefined, allowed: Allowed): readonly ImageStep[] {
+  const step = (way: ImageStep['way'], image: string | undefined, isAllowed = true): ImageStep[] =>
+    image !== undefined && isAllowed ? [{ way, image }] : []
+
+  if (configured !== undefined) return [...step('here', configured), ...step('pull', configured, allowed.pull)]
+  return [
+    ...step('here', official),
+    ...step('here', homeMade),
+    ...step('pull', official, allowed.pull),
+    ...step('make', homeMade, allowed.make),
+  ]
 }

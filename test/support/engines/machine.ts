@@ -2,24 +2,21 @@ import { spawn } from 'node:child_process'
 import { appendFileSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { until } from '../until.js'
 import { announced } from './announced.js'
 import { findDocker } from './docker.js'
 import type { EngineSettings } from './engine-settings.js'
 import { engineSettings } from './engine-settings.js'
 import { findProgram, searchPath } from './find-program.js'
-import { firstOf, NoEngine } from './no-engine.js'
+import type { Script } from './home-made-image.js'
+import { SCRIPTS } from './home-made-image.js'
+import { EngineFailed, firstOf, NoEngine } from './no-engine.js'
 import { once } from './once.js'
 import { isRemoved, removeAtTheEnd } from './remnants.js'
 
-/** The scripts are not compiled: they lie in the sources, of which `dist` is a sibling. */
-const SCRIPTS = fileURLToPath(new URL('../../../../test/support/engines/', import.meta.url))
 const DOCKERD_STARTS_WITHIN_MS = 60_000
 const OTHER_DOCKERD_STARTS_WITHIN_MS = 10_000
-const LOG_LINES = 6
-
-export type Script = 'mongodb-wire-image.sh' | 'redis-image.sh'
+const LOG_LINES = 20
 
 export interface Machine {
   readonly isRoot: boolean
@@ -36,40 +33,42 @@ export function whyNoSetUp({ foundOnly }: Pick<EngineSettings, 'foundOnly'>, mac
 
 /** Debian's packages for what is missing. */
 export function missingPackages(has: (program: string) => boolean, dockerAnswers: boolean): string[] {
-  const packageOf = { dockerd: 'docker.io', debootstrap: 'debootstrap', 'redis-server': 'redis-server' }
+  const packageOf = { dockerd: 'docker.io', debootstrap: 'debootstrap', 'redis-server': 'redis-server', curl: 'curl' }
   return Object.entries(packageOf)
     .filter(([program]) => !has(program) && !(program === 'dockerd' && dockerAnswers))
     .map(([, name]) => name)
 }
 
-/** The programs that engines are started and made with. Throws `NoEngine` where they cannot be had, the same at each call. */
+/** Installs the programs that engines are started and made with, and those that tests run. Each call has the same outcome. */
 export const setUpPackages = once(async () => {
   mayBeSetUp()
   const has = (program: string) => findProgram(program) !== undefined
   await install(missingPackages(has, await dockerAnswers()))
   // Docker's client is a package of its own since Debian 13, and in docker.io before.
-  if (!has('docker')) await firstOf([() => install(['docker-cli']), () => install(['docker.io'])])
+  if (!has('docker')) await install(['docker-cli']).catch(() => install(['docker.io']))
 })
 
-/** A Docker that answers. Throws `NoEngine` where it cannot be had, the same at each call. */
 const setUpDocker = once(async () => {
   mayBeSetUp()
-  if (process.env['DOCKER_HOST'] !== undefined) throw new NoEngine(['a Docker that DOCKER_HOST names is not for the test run to start'])
+  const dockerHost = process.env['DOCKER_HOST']
+  if (dockerHost !== undefined) throw setUpFailed(`No Docker answers at DOCKER_HOST, which is ${dockerHost}`)
   await setUpPackages()
   if (!(await dockerAnswers())) await announced('starting dockerd, which stays for the next run', '3 s', startDockerd)
   return findDocker()
 })
 
+/** A Docker that answers. Each call has the same outcome. */
 export const findOrSetUpDocker = once(async () => firstOf([findDocker, setUpDocker]))
 
-/** Throws `NoEngine` with the end of the script's log. */
 export async function makeImage(script: Script, image: string, usually: string): Promise<void> {
   await setUpPackages()
   await announced(`making the image ${image}, which stays for the next run`, usually, () =>
-    run('bash', [join(SCRIPTS, script), image], { name: script, endsWithTheRun: true }),
+    // Tests that measure time may be running meanwhile.
+    run('nice', ['-n', '10', 'bash', join(SCRIPTS, script), image], { name: script, endsWithTheRun: true }),
   )
 }
 
+/** Throws `NoEngine` where a test run changes nothing; where it may, what goes wrong from there on is `EngineFailed`. */
 function mayBeSetUp(): void {
   const why = whyNoSetUp(engineSettings())
   if (why !== undefined) throw new NoEngine([why])
@@ -78,6 +77,12 @@ function mayBeSetUp(): void {
 function thisMachine(): Machine {
   return { isRoot: process.getuid?.() === 0, isDebian: existsSync('/etc/debian_version') && findProgram('apt-get') !== undefined }
 }
+
+/** Installs the browser of the docs page's tests. */
+export const setUpChromium = once(async () => {
+  mayBeSetUp()
+  await install(['chromium'])
+})
 
 async function install(packages: readonly string[]): Promise<void> {
   if (packages.length === 0) return
@@ -117,7 +122,7 @@ async function startDockerd(): Promise<void> {
   try {
     await until('dockerd answers', answers, DOCKERD_STARTS_WITHIN_MS)
   } catch (error) {
-    throw new NoEngine([`${String(error)}; the end of ${logPath('dockerd')}:\n${endOfLog('dockerd')}`], { cause: error })
+    throw setUpFailed(`${String(error)}; the end of ${logPath('dockerd')}:\n${endOfLog('dockerd')}`, { cause: error })
   }
 }
 
@@ -146,7 +151,11 @@ async function run(program: string, args: readonly string[], { name, endsWithThe
   })
   if (child.pid !== undefined) isRemoved('pids', -child.pid)
   const command = [program, ...args].join(' ')
-  if (exitCode !== 0) throw new NoEngine([`${command} ended with ${exitCode}; the end of ${log.path}:\n${endOfLog(name)}`])
+  if (exitCode !== 0) throw setUpFailed(`${command} ended with ${exitCode}; the end of ${log.path}:\n${endOfLog(name)}`)
+}
+
+function setUpFailed(reason: string, options?: ErrorOptions): EngineFailed {
+  return new EngineFailed(`${reason}\nWhere this machine cannot be set up, ENGINES=found-only skips the tests that need it to be.`, options)
 }
 
 function environment(): NodeJS.ProcessEnv {

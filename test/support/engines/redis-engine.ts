@@ -1,11 +1,14 @@
+import { realpathSync } from 'node:fs'
 import { announceEngine } from './announced.js'
 import { findDocker } from './docker.js'
 import { EngineInDocker } from './engine-in-docker.js'
 import { engineSettings } from './engine-settings.js'
-import { findOrSetUpDocker, setUpPackages } from './machine.js'
-import { firstOf } from './no-engine.js'
+import { findProgram } from './find-program.js'
+import { homeMadeImage } from './home-made-image.js'
+import { setUpPackages } from './machine.js'
+import { EngineFailed, firstOf } from './no-engine.js'
 import { once } from './once.js'
-import type { OwnEngine } from './own-engine.js'
+import type { OwnEngine, StartedEngine } from './own-engine.js'
 import { ownEngine } from './own-engine.js'
 import { flushRedisDatabase, isEmptyRedisDatabase, pingRedis } from './redis-client.js'
 import { redisArguments, startRedisProcess } from './redis-process.js'
@@ -25,7 +28,7 @@ export interface RedisDatabase {
   release(): Promise<void>
 }
 
-/** For a `before` hook: where there is no Redis and none can be set up, the suite is skipped, loudly. */
+/** For a `before` hook. Where there is no Redis and none can be set up, the suite is skipped; where one does not start, it fails. */
 export async function aRedisDatabase(context: Mocha.Context): Promise<RedisDatabase> {
   return withPatience(context, async () => {
     const server = await sharedServer()
@@ -50,39 +53,46 @@ export async function aRedisDatabase(context: Mocha.Context): Promise<RedisDatab
  */
 export async function anOwnRedis(context: Mocha.Context, extraArgs: readonly string[] = []): Promise<OwnEngine> {
   const asProcess = () => startRedisProcess(extraArgs)
-  const asFoundContainer = async () => inDocker.start(await findDocker(), extraArgs)
-  const asProcessSetUp = async () => {
-    await setUpPackages()
-    return startRedisProcess(extraArgs)
-  }
-  return withPatience(context, async () => ownEngine(await firstOf([asProcess, asFoundContainer, asProcessSetUp]), pingRedis))
+  const asContainer = () => inDocker.start(findDocker, extraArgs)
+  return withPatience(context, async () =>
+    ownEngine(await firstOf([asProcess, asContainer, () => startInstalledRedis(extraArgs)]), pingRedis),
+  )
 }
 
 const inDocker = new EngineInDocker({
   name: 'Redis',
   images: ({ redisImage }) => redisImage,
+  homeMade() {
+    const program = findProgram('redis-server')
+    return program === undefined ? undefined : homeMadeImage('redis-image.sh', realpathSync(program))
+  },
   script: 'redis-image.sh',
   makingTakes: 'a second',
-  readyLine: /Ready to accept connections/,
-  // The same inside as outside, so that a server in cluster mode speaks of the port where it can be reached.
-  innerPort: (port) => port,
-  command: (port, extraArgs) => [...redisArguments(port), '--bind', '0.0.0.0', ...extraArgs],
+  server: () => ({
+    readyLine: /Ready to accept connections/,
+    // The same inside as outside, so that a server in cluster mode speaks of the port where it can be reached.
+    innerPort: (port) => port,
+    command: (port, extraArgs) => [...redisArguments(port), '--bind', '0.0.0.0', ...extraArgs],
+  }),
   url: (host, port) => `redis://${host}:${port}`,
   ping: pingRedis,
 })
 
+async function startInstalledRedis(extraArgs: readonly string[] = []): Promise<StartedEngine> {
+  await setUpPackages()
+  return startRedisProcess(extraArgs)
+}
+
 const sharedServer = once(async () => {
   const { redisUrl } = engineSettings()
   if (redisUrl === undefined) {
-    const asFoundContainer = async () => inDocker.start(await findDocker())
-    const asContainerSetUp = async () => inDocker.start(await findOrSetUpDocker())
-    const started = await firstOf([asFoundContainer, startRedisProcess, asContainerSetUp, startRedisProcess])
+    const started = await firstOf([() => inDocker.start(findDocker), startRedisProcess, startInstalledRedis])
     return { ...started, isConfigured: false }
   }
   try {
     await pingRedis(redisUrl)
   } catch (error) {
-    throw new Error('The server of REDIS_URL does not answer', { cause: error })
+    throw new EngineFailed('The server of REDIS_URL does not answer', { cause: error })
   }
   announceEngine('Redis', 'REDIS_URL')
   return { url: redisUrl, how: 'REDIS_URL', isConfigured: true }

@@ -13,6 +13,9 @@ install -m 755 "$program" "$root/usr/bin/redis-server"
 ldd "$program" | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p; s/^[[:space:]]*(\/[^ ]+) .*/\1/p' | sort -u |
   while read -r library; do install -D "$(readlink -f "$library")" "$root$library"; done
 
-tar -C "$root" --numeric-owner -cf - . | docker import \
+image_id=$(tar -C "$root" --numeric-owner -cf - . | docker import \
   --change 'EXPOSE 6379' --change 'WORKDIR /data' \
-  --change 'ENTRYPOINT ["/usr/bin/redis-server"]' --change 'CMD ["--bind","0.0.0.0","--protected-mode","no"]' - "$image"
+  --change 'ENTRYPOINT ["/usr/bin/redis-server"]' --change 'CMD ["--bind","0.0.0.0","--protected-mode","no"]' -)
+# It gets its name once it was seen working.
+docker run --rm --network none "$image_id" --version
+docker tag "$image_id" "$image"

@@ -1,0 +1,83 @@
+import { once } from 'node:events'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer } from 'node:net'
+import type { Document } from 'mongodb'
+import { BSON } from 'mongodb'
+
+const HEADER_BYTES = 16
+const OP_REPLY = 1
+const OP_QUERY = 2004
+const OP_MSG = 2013
+
+/** Speaks the MongoDB wire protocol as far as a driver needs it for commands, for what the servers of the tests cannot be. */
+export interface MongoStub {
+  readonly port: number
+  /** All commands that were received, oldest first. */
+  readonly commands: readonly Document[]
+  /** Those with this name. */
+  received(name: string): Document[]
+  close(): Promise<void>
+}
+
+/** `respond` gets each command; the response has `ok: 1` unless it says otherwise. */
+export async function startMongoStub(respond: (command: Document) => Document): Promise<MongoStub> {
+  const commands: Document[] = []
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket))
+    let received = Buffer.alloc(0)
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk])
+      while (received.length >= HEADER_BYTES && received.length >= received.readInt32LE(0)) {
+        const message = received.subarray(0, received.readInt32LE(0))
+        received = received.subarray(message.length)
+        const command = commandIn(message)
+        commands.push(command)
+        socket.write(responseTo(message, { ok: 1, ...respond(command) }))
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    commands,
+    received: (name) => commands.filter((command) => name in command),
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** What a member of a replica set, or a standalone server, says about itself. */
+export function helloOf(more: Document): Document {
+  return { helloOk: true, isWritablePrimary: true, ismaster: true, minWireVersion: 0, maxWireVersion: 25, ...more }
+}
+
+export function isHello(command: Document): boolean {
+  return 'hello' in command || 'ismaster' in command
+}
+
+/** A driver says hello in an OP_QUERY, and everything else in an OP_MSG with one section. */
+function commandIn(message: Buffer): Document {
+  const isQuery = message.readInt32LE(12) === OP_QUERY
+  const afterFlags = HEADER_BYTES + 4
+  const document = isQuery ? message.indexOf(0, afterFlags) + 1 + 8 : afterFlags + 1
+  return BSON.deserialize(message.subarray(document, document + message.readInt32LE(document)))
+}
+
+function responseTo(request: Buffer, response: Document): Buffer {
+  const isQuery = request.readInt32LE(12) === OP_QUERY
+  // OP_REPLY: flags, cursor, first document, number of documents. OP_MSG: flags, kind of the section.
+  const prefix = Buffer.alloc(isQuery ? 20 : 5)
+  if (isQuery) prefix.writeInt32LE(1, 16)
+  const body = Buffer.concat([prefix, BSON.serialize(response)])
+  const header = Buffer.alloc(HEADER_BYTES)
+  header.writeInt32LE(HEADER_BYTES + body.length, 0)
+  header.writeInt32LE(request.readInt32LE(4), 8)
+  header.writeInt32LE(isQuery ? OP_REPLY : OP_MSG, 12)
+  return Buffer.concat([header, body])
+}
