@@ -31,6 +31,8 @@ describe('a call to MongoDB', () => {
     new MongoNetworkTimeoutError('silent'),
     new MongoNotConnectedError('not yet'),
     new MongoTopologyClosedError('closed'),
+    Object.assign(new Error('This socket has been ended by the other party'), { code: 'EPIPE' }),
+    Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
     ...OUTAGE_CODES.map((code) => new MongoServerError({ code, message: `code ${code}` })),
   ]) {
     it(`is an outage, with its cause, when it ends with ${error.name} ${error.code ?? ''}`, async () => {

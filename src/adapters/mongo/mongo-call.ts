@@ -64,7 +64,8 @@ const OUTAGE_CODES = new Map([
 /** What the server itself calls worth another try. */
 const OUTAGE_LABELS = ['RetryableWriteError', 'RetryableError', 'SystemOverloadedError']
 
-const LOOK_UPS = new Set<string | undefined>(['querySrv', 'queryTxt', 'getaddrinfo'])
+const DNS_LOOKUPS = new Set<string | undefined>(['querySrv', 'queryTxt', 'getaddrinfo'])
+const CLOSED_CONNECTION = new Set<string | undefined>(['EPIPE', 'ECONNRESET'])
 
 /** Whether the request may be right, but cannot be served now: the server is away, starting, stopping, stepping down or out of time. */
 export function isOutage(error: unknown): boolean {
@@ -77,8 +78,9 @@ export function isOutage(error: unknown): boolean {
   ) {
     return true
   }
-  // A name that cannot be looked up comes as Node says it.
-  if (error instanceof Error && LOOK_UPS.has((error as NodeJS.ErrnoException).syscall)) return true
+  // The driver passes on some errors of Node as they are: a failed DNS lookup, and a write to a connection that the server has just closed.
+  const { syscall, code } = (error ?? {}) as Partial<NodeJS.ErrnoException>
+  if (DNS_LOOKUPS.has(syscall) || CLOSED_CONNECTION.has(code)) return true
   // The driver does not export the error of a pool without a free connection.
   if (error instanceof MongoError && error.name === 'MongoWaitQueueTimeoutError') return true
   return (
