@@ -5,13 +5,16 @@ import { connect } from 'node:net'
 import { expect } from 'chai'
 import { pino } from 'pino'
 import { listen, makeServer } from '../../src/adapters/http/server.js'
+import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { TOKENS } from '../../src/container.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
+import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { expectError, tripleOf } from '../support/answers.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { HeldPetStore } from '../support/held-pet-store.js'
 import type { RawAnswer } from '../support/raw-socket.js'
+import { MovableClock } from '../support/movable-clock.js'
 import { exchange, head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
 import { ampleKey, withApi } from '../support/with-api.js'
@@ -35,7 +38,7 @@ describe('a connection', () => {
 
   function open(url: string, bytes: string): Socket {
     const { hostname, port } = new URL(url)
-    const socket = connect(Number(port), hostname, () => socket.write(bytes))
+    const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true }, () => socket.write(bytes))
     // What becomes of this side of it is not what a test is about.
     socket.on('error', () => socket.destroy())
     sockets.add(socket)
@@ -90,6 +93,42 @@ describe('a connection', () => {
       expect(answer.headers['connection']).to.equal('close')
     })
   }
+
+  it('has one response to a request whose body breaks before the service has begun to read it', async () => {
+    const quotas = new HeldQuotaStore(new MovableClock())
+    await withApi({ rebind: (container) => void container.rebind<QuotaStore>(TOKENS.quotas).toConstantValue(quotas) }, async (own, key) => {
+      const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Content-Type: application/json', 'Transfer-Encoding: chunked']
+      const answers = exchange(own.url, `${head('POST /v1/pets HTTP/1.1', fields)}zz\r\n`)
+      await until('the request waits for its verdict', () => quotas.heldCount === 1)
+      quotas.release()
+      expect((await answers).map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([[400, 'close']])
+    })
+  })
+
+  it('announces its end on a response whose handler does not read the broken body', async () => {
+    const pets = new HeldPetStore()
+    await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
+      const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Transfer-Encoding: chunked']
+      const answers = exchange(own.url, `${head('GET /v1/pets HTTP/1.1', fields)}zz\r\n`)
+      await until('the request is in flight', () => pets.heldCount === 1)
+      pets.release()
+      expect((await answers).map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([[200, 'close']])
+    })
+  })
+
+  it('is not reset while a client that goes on sending behind stray bytes reads its 400', async () => {
+    const socket = open(api.url, 'garbage\r\n\r\n')
+    let resets = 0
+    socket.on('error', () => (resets += 1))
+    await once(socket, 'data')
+    for (let chunk = 0; chunk < 20 && socket.writable; chunk += 1) {
+      socket.write('x'.repeat(10_000))
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    socket.end()
+    await closed(socket)
+    expect(resets).to.equal(0)
+  })
 
   it('gives a client that closes its sending side behind a complete request the response', async () => {
     const pets = new HeldPetStore()
@@ -258,7 +297,20 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
 
 /** Whether by a reset or in order. */
 async function closed(socket: Socket): Promise<void> {
+  socket.once('end', () => socket.end())
   await new Promise((resolve) => socket.resume().once('close', resolve))
+}
+
+class HeldQuotaStore extends MemoryQuotaStore {
+  heldCount = 0
+  release: () => void = () => undefined
+  readonly #released = new Promise<void>((resolve) => (this.release = resolve))
+
+  override async take(...args: Parameters<MemoryQuotaStore['take']>): ReturnType<MemoryQuotaStore['take']> {
+    this.heldCount += 1
+    await this.#released
+    return super.take(...args)
+  }
 }
 
 async function connectionCount(server: Server): Promise<number> {

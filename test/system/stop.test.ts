@@ -43,6 +43,10 @@ describe('the service, told to stop', () => {
     service.signal('SIGTERM')
     await until('/readyz says 503', async () => (await service.send('/readyz')).status === 503)
     expect((await fetch(`${service.url}/livez`)).headers.get('connection')).to.equal('close')
+    const socket = await openSocket(service.url)
+    socket.write('GET /livez HTTP/1.1\r\nHost: pets\r\n\r\n')
+    const [bytes] = (await once(socket, 'data')) as [Buffer]
+    expect(bytes.toString(), 'on a new connection').to.include('\r\nConnection: close\r\n')
     expect(await service.ended).to.include({ exitCode: 0, stderr: '' })
   })
 
@@ -167,6 +171,18 @@ describe('the service, told to stop', () => {
     expect(exitCode).to.equal(0)
     expect(performance.now() - signalledMs).to.be.at.least(690)
     expect(await pet.status).to.equal('no answer')
+  })
+
+  it('cuts a response that the client does not read after SHUTDOWN_TIMEOUT_MS', async () => {
+    const service = await startService({ SHUTDOWN_TIMEOUT_MS: '1500' })
+    const reader = await openSocket(service.url)
+    reader.pause().write('GET /docs/scalar.js HTTP/1.1\r\nHost: pets\r\n\r\n'.repeat(20))
+    await fetch(`${service.url}/livez`)
+    const signalledMs = performance.now()
+    service.signal('SIGTERM')
+    const { exitCode } = await within(SOON_MS, 'the service ends', service.ended)
+    expect(exitCode).to.equal(0)
+    expect(performance.now() - signalledMs).to.be.at.least(1_490)
   })
 
   it('waits for SHUTDOWN_TIMEOUT_MS in all, the drain delay included', async () => {

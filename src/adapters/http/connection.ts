@@ -42,6 +42,11 @@ export class Connection {
     return this.#unfinished > 0
   }
 
+  /** Whether `fail` was called. */
+  get hasFailed(): boolean {
+    return this.#hasFailed
+  }
+
   /** Whether it was closed before a response was written in full. */
   get wasCut(): boolean {
     return this.isBusy || this.#wasCut
@@ -74,11 +79,10 @@ export class Connection {
   }
 
   /**
-   * Nothing more can be read. Calls `conclude` once, when the responses before the error are finished; a handler that is reading the
+   * Nothing more can be read. Calls `conclude` when the responses before the error are finished; a handler that is reading the
    * broken body learns of it through `brokenBodySignal`.
    */
   fail(error: Error, conclude: (failed: FailedMessage) => void): void {
-    if (this.#hasFailed) return
     this.#hasFailed = true
     const request = this.#lastRequest
     if (request && !request.complete) {

@@ -79,11 +79,14 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
   })
   server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
     const socket = duplex as Socket
+    const connection = connections.get(socket)
+    // What the client sends behind the error is read and dropped until the connection ends.
+    if (connection?.hasFailed) return
     if (!isParserError(error) || !socket.writable) {
       socket.destroy()
       return
     }
-    connections.get(socket)?.fail(error, (failed) => {
+    connection?.fail(error, (failed) => {
       if (failed === 'head' && socket.writable) respondToUnreadable(error, socket, deps)
       else endGracefully(socket)
     })
