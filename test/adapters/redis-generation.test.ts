@@ -108,7 +108,7 @@ describe('a change of a key, on replicas that remember its record', function () 
   it('by revocation makes the very next request on each replica one without a valid key, and charges nothing', async () => {
     for (const replica of replicas) await ask(replica)
     expect(await first().revoke(key.keyId)).to.include({ takesEffect: 'at once' })
-    for (const replica of replicas) expect((await ask(replica)).kind).to.equal('refused')
+    for (const replica of replicas) expect((await ask(replica)).kind).to.equal('invalid')
     expect((await onlooker.hash(key.keyId))['e']).to.equal(2)
     const asked = store.queries
     for (const replica of replicas) expect((await ask(replica)).kind).to.equal('refused')
