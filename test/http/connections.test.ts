@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { pino } from 'pino'
-import { listen, makeServer } from '../../src/adapters/http/server.js'
+import { announceClose, drain, listen, makeServer } from '../../src/adapters/http/server.js'
 import { TOKENS } from '../../src/container.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { expectError, tripleOf } from '../support/answers.js'
@@ -191,6 +191,53 @@ describe('a connection', () => {
         const [rejected] = await exchange(url, 'garbage\r\n\r\n')
         expect(rejected?.headers['strict-transport-security']).to.equal(promise)
       }
+    })
+
+    it('is read for a while after a 400, so that a client that is still sending does not lose the response', async () => {
+      const { server, url } = await serve(
+        () => undefined,
+        () => undefined,
+      )
+      const accepted = once(server, 'connection') as Promise<[Socket]>
+      // A client that does not react to the end of the server's side.
+      const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+      sockets.add(socket)
+      socket.write('garbage\r\n\r\n')
+      const [serverSide] = await accepted
+      const [response] = (await once(socket, 'data')) as [Buffer]
+      expect(response.toString()).to.match(/^HTTP\/1\.1 400 /)
+      const before = serverSide.bytesRead
+      socket.write('more')
+      await until('the server has read on', () => serverSide.bytesRead > before)
+      expect(serverSide.destroyed).to.equal(false)
+    })
+
+    it('has all responses to pipelined requests when the server is about to stop, and only the last one announces the end', async () => {
+      const { server, url } = await serve(
+        (_request, response) => void setImmediate(() => response.end()),
+        () => undefined,
+      )
+      announceClose(server)
+      const responses = await exchange(url, head('GET / HTTP/1.1', ['Host: pets']).repeat(3))
+      expect(responses.map(({ headers }) => headers['connection'])).to.deep.equal(['keep-alive', 'keep-alive', 'close'])
+    })
+
+    it('is not closed by draining before a complete request has its response, although half a request follows', async () => {
+      const waiting: (() => void)[] = []
+      const { server, url } = await serve(
+        (_request, response) => void waiting.push(() => response.end()),
+        () => undefined,
+      )
+      const half = head('POST / HTTP/1.1', ['Host: pets', 'Content-Length: 2']) + '{'
+      const responses = exchange(url, head('GET / HTTP/1.1', ['Host: pets']) + half)
+      await until('both requests are known', () => waiting.length === 2)
+      const idle = open(url, '')
+      await until('the idle connection is open', async () => (await connectionCount(server)) === 2)
+      const drained = drain(server, { graceMs: 0, timeoutMs: 5_000 })
+      await closed(idle)
+      waiting[0]?.()
+      expect((await responses).map(({ status }) => status)).to.deep.equal([200])
+      await drained
     })
 
     it('is closed when nothing can be written for 30 s because the client does not read', async () => {
