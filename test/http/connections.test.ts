@@ -36,7 +36,7 @@ describe('a connection', () => {
   function open(url: string, bytes: string): Socket {
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname, () => socket.write(bytes))
-    // What becomes of this side of it is not what a test is about.
+    // Errors of the client are expected and irrelevant.
     socket.on('error', () => socket.destroy())
     sockets.add(socket)
     return socket
@@ -53,8 +53,8 @@ describe('a connection', () => {
 
   for (const [what, [bytes, status]] of Object.entries(unreadable)) {
     for (const end of [false, true]) {
-      const how = end ? ', also when the client closes its sending side' : ''
-      it(`gives a request its response before ${what} right behind it gets ${status} and ends it${how}`, async () => {
+      const how = end ? ', even if the client closes its sending side' : ''
+      it(`sends the response to a request before ${what} right after it get ${status} and the connection ends${how}`, async () => {
         const answers = await exchange(api.url, post() + bytes, { end })
         expect(answers.map((answer) => answer.status)).to.deep.equal([201, status])
         const [created, rejected] = answers as [RawAnswer, RawAnswer]
@@ -64,14 +64,14 @@ describe('a connection', () => {
     }
   }
 
-  it('gives all pipelined requests their responses, in order, before stray bytes behind them get 400', async () => {
+  it('sends the responses to all pipelined requests in order before stray bytes after them get 400', async () => {
     const get = (limit: number) => head(`GET /v1/pets?limit=${limit} HTTP/1.1`, ['Host: pets', auth])
     const answers = await exchange(api.url, `${get(1)}${post()}${get(2)}garbage\r\n\r\n`)
     expect(answers.map(({ status }) => status)).to.deep.equal([200, 201, 200, 400])
     expect((JSON.parse(answers[2]?.text ?? '') as unknown[]).length).to.equal(2)
   })
 
-  it('has one response to a request that was rejected early, whatever comes of its chunked body', async () => {
+  it('has one response to a request that is rejected early, even if its chunked body is broken', async () => {
     const rejected = head('POST /v1/pets HTTP/1.1', ['Host: pets', 'Transfer-Encoding: chunked'])
     const answers = await exchange(api.url, `${rejected}5\r\nabcde\r\n`, { afterFirst: 'zz\r\n' })
     expect(answers.map(({ status }) => status)).to.deep.equal([401])
@@ -91,7 +91,7 @@ describe('a connection', () => {
     })
   }
 
-  it('gives a client that closes its sending side behind a complete request the response', async () => {
+  it('sends the response to a client that closes its sending side after a complete request', async () => {
     const pets = new HeldPetStore()
     await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
       const bytes = head('GET /v1/pets HTTP/1.1', ['Host: pets', `Authorization: Bearer ${key}`])
@@ -104,7 +104,7 @@ describe('a connection', () => {
     })
   })
 
-  it('is closed by CONNECT while a response is in flight on it, and no other connection notices', async () => {
+  it('is closed by CONNECT while a response is unfinished, without an effect on other connections', async () => {
     const get = head('GET /livez HTTP/1.1', ['Host: pets'])
     for (const before of [get, get + get, post(), post() + get]) {
       const socket = open(api.url, `${before}CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n`)
@@ -113,7 +113,7 @@ describe('a connection', () => {
     }
   })
 
-  it('survives a reset right behind CONNECT', async () => {
+  it('can be reset right after CONNECT without an effect on the service', async () => {
     for (let attempt = 0; attempt < 50; attempt += 1) {
       const socket = open(api.url, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
       await once(socket, 'connect')
@@ -123,7 +123,7 @@ describe('a connection', () => {
     expect((await api.send('/livez')).status).to.equal(200)
   })
 
-  it('is not upgraded, but ends with the response to a request that asked for it', async () => {
+  it('is not upgraded, and ends after the response to an upgrade request', async () => {
     const get = head('GET /v1/pets?limit=1 HTTP/1.1', ['Host: pets', auth])
     const upgrade = head('GET /v1/pets?limit=2 HTTP/1.1', ['Host: pets', auth, 'Connection: Upgrade', 'Upgrade: websocket'])
     for (const bytes of [get + upgrade, get + upgrade + get]) {
@@ -135,7 +135,7 @@ describe('a connection', () => {
     }
   })
 
-  it('that the client resets in the middle of a request is no error in the log', async () => {
+  it('that the client resets during a request causes no error in the log', async () => {
     const halves = [post(['Content-Length: 500'], '{'), post().slice(0, -1), post(), 'GET /v1/pe']
     const before = api.logLines.length
     for (const [attempt, bytes] of Array.from({ length: 20 }, () => halves)
@@ -150,14 +150,14 @@ describe('a connection', () => {
     expect(api.logLines.slice(before).filter(({ level }) => Number(level) > 30)).to.be.empty
   })
 
-  it('is closed when the client pipelines more requests than anyone waits for', async () => {
+  it('is closed when the client pipelines more than 32 requests', async () => {
     const get = head('GET /livez HTTP/1.1', ['Host: pets'])
     const last = head('GET /livez HTTP/1.1', ['Host: pets', 'Connection: close'])
     expect(await exchange(api.url, get.repeat(31) + last)).to.have.length(32)
     expect(await exchange(api.url, get.repeat(32) + last).catch(() => [])).to.have.length.below(33)
   })
 
-  describe('of a server with limits of its own', () => {
+  describe('to a server with other limits or handlers', () => {
     const servers = new Set<Server>()
 
     async function serve(
@@ -178,8 +178,8 @@ describe('a connection', () => {
       servers.clear()
     })
 
-    it('promises HTTPS on a response to stray bytes only where PUBLIC_URL is https', async () => {
-      for (const [publicUrl, promise] of [
+    it('sends Strict-Transport-Security with the response to stray bytes only if PUBLIC_URL is https', async () => {
+      for (const [publicUrl, expected] of [
         ['https://pets.example', 'max-age=31536000'],
         ['http://pets.example', undefined],
       ] as const) {
@@ -189,7 +189,7 @@ describe('a connection', () => {
           { publicUrl },
         )
         const [rejected] = await exchange(url, 'garbage\r\n\r\n')
-        expect(rejected?.headers['strict-transport-security']).to.equal(promise)
+        expect(rejected?.headers['strict-transport-security']).to.equal(expected)
       }
     })
 
@@ -247,7 +247,7 @@ describe('a connection', () => {
         (_request, response) => void response.end(written),
         (it) => {
           expect(it.timeout).to.equal(30_000)
-          // The same server, with less patience.
+          // The same server with a shorter timeout.
           it.timeout = 100
         },
         { onClientGone: () => (gone += 1) },
@@ -258,7 +258,7 @@ describe('a connection', () => {
       await until('the client is counted as gone', () => gone === 1)
     })
 
-    it('is closed on arrival when there are as many as allowed, and those before it are served', async () => {
+    it('is closed on arrival if the limit is reached, and earlier connections are still served', async () => {
       let dropped = 0
       const { url } = await serve(
         (_request, response) => void response.end('served'),
@@ -281,7 +281,7 @@ describe('a connection', () => {
 })
 
 describe('requests beyond MAX_IN_FLIGHT', () => {
-  it('get 503 with Retry-After at once, cost nothing, and leave health alone', async () => {
+  it('get 503 with Retry-After at once and uncharged, and health checks still pass', async () => {
     const pets = new HeldPetStore()
     const rebind: NonNullable<Parameters<typeof withApi>[0]['rebind']> = (container) =>
       void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets)
@@ -303,7 +303,7 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
   })
 })
 
-/** Whether by a reset or in order. */
+/** Resolves when the connection is closed or reset. */
 async function closed(socket: Socket): Promise<void> {
   await new Promise((resolve) => socket.resume().once('close', resolve))
 }

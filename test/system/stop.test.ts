@@ -10,7 +10,7 @@ import { until, within } from '../support/until.js'
 
 /** Far below the SHUTDOWN_TIMEOUT_MS of the tests that use it: nothing was waited for that long. */
 const SOON_MS = 4_000
-/** Of the largest file of the docs page, as the build has put it there. */
+/** The size of the largest file of the docs page in the build. */
 const scalarBytes = statSync(new URL('../../src/adapters/http/docs/scalar.js', import.meta.url)).size
 const LONG_MS = '60000'
 
@@ -24,7 +24,7 @@ const BUSY_AT_STOP = {
   NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BUSY_SCRIPT.join('\n'))}`,
 }
 
-/** Throws where no request handler can catch it. */
+/** Throws outside every request handler. */
 const CRASH_SCRIPT = "process.on('SIGUSR2', () => { throw new Error('planted') })"
 const CRASH_ON_SIGUSR2 = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(CRASH_SCRIPT)}` }
 
@@ -103,7 +103,7 @@ describe('the service, told to stop', () => {
   }
 
   for (const port of ['url', 'adminUrl'] as const) {
-    it(`closes a connection on which the head of a request never ends: ${port}`, async () => {
+    it(`closes a connection with an incomplete request head: ${port}`, async () => {
       const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
       const socket = await openSocket(service[port])
       socket.write('GET /livez HT')
@@ -115,7 +115,7 @@ describe('the service, told to stop', () => {
     })
   }
 
-  it('closes a connection on which the body of a request never ends', async () => {
+  it('closes a connection with an incomplete request body', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
     const pet = await halfSentPet(service)
     service.signal('SIGTERM')
@@ -124,7 +124,7 @@ describe('the service, told to stop', () => {
     expect(await pet.status).to.equal('no answer')
   })
 
-  it('serves one more request on a connection that was idle, because a load balancer may just have sent it', async () => {
+  it('serves one more request on an idle connection, because a load balancer may just have sent it', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
     const socket = await openSocket(service.url)
     socket.write('GET /livez HTTP/1.1\r\nHost: pets\r\n\r\n')
@@ -139,11 +139,11 @@ describe('the service, told to stop', () => {
     expect(await service.ended).to.include({ exitCode: 0 })
   })
 
-  it('after an uncaught exception finishes the request in flight, closes idle connections at once, and exits with 1', async () => {
+  it('after an uncaught exception finishes requests in flight, closes idle connections at once, and exits with 1', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS, DRAIN_DELAY_MS: '30000', ...CRASH_ON_SIGUSR2 })
     const idle = await openSocket(service.url)
     const idleClosed = once(idle.resume(), 'end')
-    // More than a client that does not read and the system's buffers can take.
+    // More than the buffers of the operating system can take while the client does not read.
     const reader = await openSocket(service.url)
     reader.pause().write('GET /docs/scalar.js HTTP/1.1\r\nHost: pets\r\n\r\n'.repeat(20))
     await fetch(`${service.url}/livez`)
@@ -255,7 +255,7 @@ async function get(url: string, agent: Agent): Promise<void> {
   await once(incoming.resume(), 'close')
 }
 
-/** All that comes until the service ends the connection. */
+/** The number of bytes until the service ends the connection. */
 async function receivedBytes(socket: Socket): Promise<number> {
   let bytes = 0
   socket.on('data', (chunk: Buffer) => (bytes += chunk.length))

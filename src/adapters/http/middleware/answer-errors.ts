@@ -28,13 +28,13 @@ export function answerErrors({ log, showAddressQuota }: { log: Logger; showAddre
   }
 }
 
-/** Codes of the errors that end a response whose client closed the connection early. */
-const CLIENT_LEFT: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
+/** Codes of the errors of a response whose client disconnected early. */
+const CLIENT_DISCONNECTED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-/** Logs what goes wrong behind the error boundary, while a response is being sent. */
+/** Logs errors outside the error boundary, such as those while a response is being sent. */
 export function logStrayErrors(log: Logger): (err: NodeJS.ErrnoException) => void {
   return function logStrayError(err) {
-    if (CLIENT_LEFT.has(err.code ?? '')) log.debug({ err }, 'the client closed the connection')
-    else log.error({ err }, 'outside of the error boundary')
+    if (CLIENT_DISCONNECTED.has(err.code ?? '')) log.debug({ err }, 'the client disconnected')
+    else log.error({ err }, 'error outside the error boundary')
   }
 }
