@@ -475,7 +475,7 @@ describe('the settings', () => {
     it('are read with every other fault for a command, too', () => {
       expect(() => readConfig({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: 'short', PORT: 'x', LOGLEVEL: 'info' }, 'command'))
         .to.throw(ConfigError)
-        .with.property('faults')
+        .with.property('problems')
         .that.has.lengthOf(3)
     })
 
