@@ -9,7 +9,7 @@ export const BODY_LIMIT_BYTES = 64 * 1024
 /** Levels of arrays and objects in a body: a pet has one. */
 export const JSON_DEPTH_LIMIT = 32
 
-/** The longest that a body may take to arrive; below `requestTimeout`, so that this answer still has all its headers. */
+/** The longest that a body may take to arrive; below `requestTimeout`, so that the 408 still has all its headers. */
 export const BODY_TIMEOUT_MS = 15_000
 
 /** A connection without reads or writes for this long is closed, even if requests are in flight on it. */
