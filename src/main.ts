@@ -30,7 +30,7 @@ import type { UnbanApiKey } from './core/use-cases/unban-api-key.js'
 /** The demo key of a plan that has no limits of its own. */
 const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
 
-/** What `petstore openapi` names where `PORT=0` leaves the port open. */
+/** The port in the document of `petstore openapi` if `PORT` is 0. */
 const OPENAPI_PORT = 8080
 
 const STORAGE_RETRY_MS = 1_000
@@ -96,49 +96,57 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
   }
 }
 
-/** The longest that requests in flight may take after an uncaught exception. */
+/** The longest that a shutdown takes after an uncaught exception. */
 const CRASH_TIMEOUT_MS = 5_000
 
 /** How long a load balancer may still send a request on a connection that it believes to be open. */
 const IDLE_GRACE_MS = 1_000
 
-interface StopPlan {
+interface ShutdownOptions {
   readonly drainDelayMs: number
   readonly idleGraceMs: number
   readonly timeoutMs: number
 }
 
-/** The first signal stops in order, the second at once. An uncaught exception stops in order, too, but quickly and with exit code 1. */
+/** The first signal shuts down gracefully, the second exits at once. An uncaught exception shuts down gracefully but quickly, with exit code 1. */
 function stopOnSignals(container: Container, { drainDelayMs, shutdownTimeoutMs }: Config, servers: Servers): void {
   const log = container.get<Logger>(TOKENS.log)
-  let stopping = false
+  /** Set once the shutdown has begun. */
+  let exitCode: number | undefined
 
-  const stopOnce = (reason: string, exitCode: number, plan: StopPlan) => {
-    if (stopping) process.exit(EXIT.failed)
-    stopping = true
+  const shutDown = async (reason: string, options: ShutdownOptions) => {
     log.info({ reason }, 'stopping')
-    void stop(container, plan, servers).then(() => {
-      log.info('stopped')
-      process.exit(exitCode)
+    await stop(container, options, servers).catch((err: unknown) => {
+      exitCode = EXIT.failed
+      log.error({ err }, 'the shutdown failed')
     })
+    log.info('stopped')
+    process.exit(exitCode)
   }
-  const orderly = { drainDelayMs, idleGraceMs: IDLE_GRACE_MS, timeoutMs: shutdownTimeoutMs }
-  const quick = { drainDelayMs: 0, idleGraceMs: 0, timeoutMs: Math.min(CRASH_TIMEOUT_MS, shutdownTimeoutMs) }
-  process.on('SIGTERM', () => stopOnce('SIGTERM', EXIT.done, orderly))
-  process.on('SIGINT', () => stopOnce('SIGINT', EXIT.done, orderly))
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (exitCode !== undefined) process.exit(EXIT.failed)
+    exitCode = EXIT.done
+    void shutDown(signal, { drainDelayMs, idleGraceMs: IDLE_GRACE_MS, timeoutMs: shutdownTimeoutMs })
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
   process.on('uncaughtException', (err) => {
     log.fatal({ err }, 'uncaught')
-    stopOnce('uncaught exception', EXIT.failed, quick)
+    // One more exception must not cut the requests that the shutdown waits for.
+    const isStopping = exitCode !== undefined
+    exitCode = EXIT.failed
+    const timeoutMs = Math.min(CRASH_TIMEOUT_MS, shutdownTimeoutMs)
+    if (!isStopping) void shutDown('uncaught exception', { drainDelayMs: 0, idleGraceMs: 0, timeoutMs })
   })
 }
 
 type Servers = readonly [api: Server, admin: Server]
 
 /**
- * The stop order: no longer ready, serving until load balancers have noticed, the API, the storage, and last the admin port, which reports on
- * all of this. Takes `timeoutMs` at most: what is not closed by then is closed by the end of the process.
+ * The shutdown order: readiness, the delay in which load balancers notice, the API, the storage, and last the admin port, which reports on the
+ * shutdown. Takes at most `timeoutMs`. What is still open then closes when the process exits.
  */
-async function stop(container: Container, { drainDelayMs, idleGraceMs, timeoutMs }: StopPlan, [api, admin]: Servers): Promise<void> {
+async function stop(container: Container, { drainDelayMs, idleGraceMs, timeoutMs }: ShutdownOptions, [api, admin]: Servers): Promise<void> {
   const endMs = performance.now() + timeoutMs
   const leftMs = () => Math.max(0, endMs - performance.now())
   container.get<Health>(TOKENS.health).stopAccepting()
@@ -149,13 +157,13 @@ async function stop(container: Container, { drainDelayMs, idleGraceMs, timeoutMs
   await drain(admin, { graceMs: 0, timeoutMs: leftMs() })
 }
 
-/** The data is safe without it: every acknowledged write is in MongoDB, every reported request in Redis. */
+/** If it fails, no data is lost: every acknowledged write is in MongoDB, and every reported request in Redis. */
 async function closeStorage(container: Container): Promise<void> {
   const log = container.get<Logger>(TOKENS.log)
   await container
     .get<Storage>(TOKENS.storage)
     .close()
-    .catch((err: unknown) => log.error({ err }, 'the storage could not be closed in order'))
+    .catch((err: unknown) => log.error({ err }, 'the storage could not be closed'))
 }
 
 /** Runs a command on the shared data, and closes what it opened. Refuses where there is none. */

@@ -1,8 +1,8 @@
 import leven from 'leven'
 
 /**
- * Whether a name is most likely a misspelt setting: one character is wrong, missing or extra, or two are missing or extra in longer names.
- * Names beyond that belong to others: `POST` next to `PORT`, `STAGE` to `STORAGE`, `REDIS_TTL` to `REDIS_URL`, `SAMPLE_RATE` to `SAMPLE_DATA`.
+ * Whether a name is probably a misspelled setting: one character is wrong, missing or extra, or, in longer names, two are missing or extra.
+ * Other similar names belong to other programs: `POST` (`PORT`), `STAGE` (`STORAGE`), `REDIS_TTL` (`REDIS_URL`), `SAMPLE_RATE` (`SAMPLE_DATA`).
  */
 export function isNearMiss(name: string, setting: string): boolean {
   const shorter = Math.min(name.length, setting.length)

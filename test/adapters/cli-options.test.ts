@@ -29,7 +29,7 @@ describe('the command line takes', () => {
     for (const option of [minuteOption(), dayOption()]) {
       const limitOf = (text: string) => option.parseArg?.(text, undefined) as unknown
 
-      it(`whole numbers from 1 to 2^31 - 1, the most that the int32 of the quota headers holds: ${option.long}`, () => {
+      it(`whole numbers from 1 to 2^31 - 1, the maximum of the int32 quota headers: ${option.long}`, () => {
         for (const number of [1, 60, 2_147_483_647]) expect(limitOf(`${number}`)).to.equal(number)
       })
 

@@ -81,7 +81,7 @@ describe('a connection to MongoDB', () => {
     })
   }
 
-  it('names a file of its URL that cannot be read, or that TLS is missing for', () => {
+  it('rejects a TLS file that cannot be read, or that has no effect without tls=true, and names it', () => {
     const connect = (query: string) => () => new MongoConnection(`mongodb://host/?${query}`)
     for (const option of ['tlsCAFile', 'tlsCertificateKeyFile', 'tlsCRLFile']) {
       expect(connect(`tls=true&${option}=/no/file.pem`)).to.throw(SettingError, `cannot read ${option} /no/file.pem (ENOENT)`)
@@ -89,7 +89,7 @@ describe('a connection to MongoDB', () => {
         SettingError,
         new RegExp(`cannot read ${option} ${import.meta.filename} \\(ERR_\\w+\\)`),
       )
-      expect(connect(`${option}=/no/file.pem`)).to.throw(SettingError, `${option} needs tls=true`)
+      expect(connect(`${option}=/no/file.pem`)).to.throw(SettingError, `${option} requires tls=true`)
     }
   })
 

@@ -45,29 +45,29 @@ describe('a connection to MongoDB over TLS', () => {
     return String((error as StoreUnavailable).cause)
   }
 
-  it('writes and reads with the authority and the client certificate that the URL names', async () => {
+  it('writes and reads with the authority and the client certificate in the URL', async () => {
     const connection = connectionTo(mongo.url('localhost', tlsOptions))
     await connection.open()
     await connection.db.collection<{ _id: string }>('pets').insertOne({ _id: 'Rex' })
     expect(await connection.db.collection<{ _id: string }>('pets').findOne()).to.deep.equal({ _id: 'Rex' })
   })
 
-  it('takes a client certificate whose key is encrypted with the password of the URL', async () => {
+  it('accepts a client certificate whose key is encrypted with the password in the URL', async () => {
     const { certificateKeyFile } = await authority.issue({ names: ['petstore'], keyPassword: KEY_PASSWORD })
     const options = { ...tlsOptions, tlsCertificateKeyFile: certificateKeyFile, tlsCertificateKeyFilePassword: KEY_PASSWORD }
     expect(await connectionTo(mongo.url('localhost', options)).isUp()).to.equal(true)
   })
 
-  it('is not opened under a name that the server’s certificate does not have, and says why', async () => {
+  it('is not opened under a name that the server’s certificate does not contain, and the error has the reason', async () => {
     expect(await reasonAt(mongo.url('127.0.0.1', tlsOptions))).to.match(/IP: 127\.0\.0\.1 is not in the cert's list/)
   })
 
-  it('is not opened where the server’s certificate comes from another authority, and says why', async () => {
+  it('is not opened if another authority signed the server’s certificate, and the error has the reason', async () => {
     const options = { ...tlsOptions, tlsCAFile: otherAuthority.caFile }
     expect(await reasonAt(mongo.url('localhost', options))).to.match(/unable to verify|unable to get local issuer|self-signed certificate/)
   })
 
-  it('is not opened by a client without a certificate', async () => {
+  it('is not opened without a client certificate', async () => {
     await reasonAt(mongo.url('localhost', { tls: 'true', tlsCAFile: authority.caFile }))
   })
 })

@@ -83,11 +83,11 @@ describe('a client made from REDIS_URL', () => {
   })
 
   for (const scheme of ['redis', 'rediss']) {
-    it(`survives a second error of one socket, as TLS may have, at ${scheme}://`, async () => {
+    it(`survives a second error of the same socket, as TLS sockets emit it, with ${scheme}://`, async () => {
       const listener = await aListener(() => '+OK\r\n')
       const client = makeRedisClient(`${scheme}://127.0.0.1:${listener.port}`) as Redis
       const errors: string[] = []
-      client.on('node error', ({ message }: Error) => errors.push(message))
+      client.on('nodeError', ({ message }: Error) => errors.push(message))
       client.on('error', () => undefined)
       client.connect().catch(() => undefined)
       await listener.first
@@ -126,7 +126,7 @@ describe('a client made from REDIS_URL', () => {
     expect(reconnectOnError?.(new Error('OOM command not allowed'))).to.equal(false)
   })
 
-  it('keeps a password of the Sentinel to the Sentinel', () => {
+  it('sends sentinelUsername and sentinelPassword to the Sentinel only', () => {
     const query = 'sentinelUsername=us%40er&sentinelPassword=p%26ss+w%25rd%2B'
     const { options } = makeRedisClient(`redis+sentinel://quota:${PASSWORD}@one/petstore?${query}`) as Redis
     expect(options).to.include({ username: 'quota', password: PASSWORD, sentinelUsername: 'us@er', sentinelPassword: 'p&ss+w%rd+' })
@@ -210,35 +210,35 @@ describe('the options of REDIS_URL', () => {
   }
 
   for (const scheme of ['rediss://localhost', 'rediss+cluster://localhost', 'rediss+sentinel://localhost/petstore']) {
-    it(`must name files that can be read at ${scheme}: the error has option, path and code`, () => {
+    it(`must name readable PEM files with ${scheme}: otherwise the error names the option, the path and the code`, () => {
       const file = authority.caFile
       expect(why(`${scheme}?tlsCAFile=/no/ca.pem`)).to.equal('cannot read tlsCAFile /no/ca.pem (ENOENT)')
       expect(why(`${scheme}?tlsCertificateKeyFile=/no/client.pem`)).to.equal('cannot read tlsCertificateKeyFile /no/client.pem (ENOENT)')
       expect(why(`${scheme}?tlsCAFile=${authority.folder}`)).to.equal(`cannot read tlsCAFile ${authority.folder} (EISDIR)`)
       expect(why(`${scheme}?tlsCAFile=${encodeURIComponent(noCertificate)}`)).to.equal(
-        `tlsCAFile ${noCertificate} does not hold a certificate (ERR_OSSL_PEM_NO_START_LINE)`,
+        `tlsCAFile ${noCertificate} does not contain a certificate (ERR_OSSL_PEM_NO_START_LINE)`,
       )
       expect(why(`${scheme}?tlsCertificateKeyFile=${file}`)).to.match(
-        new RegExp(`^tlsCertificateKeyFile ${file} does not hold a certificate and its private key \\(ERR_\\w+\\)$`),
+        new RegExp(`^tlsCertificateKeyFile ${file} does not contain a certificate and its private key \\(ERR_\\w+\\)$`),
       )
       expect(why(`${scheme}?tlsCAFile=${file}&tlsCertificateKeyFile=${client.certificateKeyFile}`)).to.equal('nothing')
     })
   }
 
-  it('must have the password of an encrypted key', () => {
+  it('must include the password of an encrypted key', () => {
     const url = `rediss://localhost?tlsCertificateKeyFile=${encrypted.certificateKeyFile}`
-    expect(why(url)).to.match(/does not hold a certificate and its private key \(ERR_\w+\)$/)
-    expect(why(`${url}&tlsCertificateKeyFilePassword=wrong`)).to.match(/does not hold a certificate and its private key \(ERR_\w+\)$/)
+    expect(why(url)).to.match(/does not contain a certificate and its private key \(ERR_\w+\)$/)
+    expect(why(`${url}&tlsCertificateKeyFilePassword=wrong`)).to.match(/does not contain a certificate and its private key \(ERR_\w+\)$/)
     expect(why(`${url}&tlsCertificateKeyFilePassword=${PASSWORD}`)).to.equal('nothing')
   })
 
-  it('are named when they are unknown, twice there, empty, or of no use at the URL', () => {
-    expect(why('rediss://localhost?tlsCaFile=/ca.pem')).to.match(/^it has no option tlsCaFile, only tlsCAFile, /)
-    expect(why('rediss://localhost?tlsCAFile=/ca.pem&tlsCAFile=/ca.pem')).to.equal('tlsCAFile is given twice')
+  it('are named in the error if they are unknown, repeated, empty or without effect on the URL', () => {
+    expect(why('rediss://localhost?tlsCaFile=/ca.pem')).to.match(/^it has an unknown option tlsCaFile; the options are tlsCAFile, /)
+    expect(why('rediss://localhost?tlsCAFile=/ca.pem&tlsCAFile=/ca.pem')).to.equal('tlsCAFile is set twice')
     expect(why('rediss://localhost?tlsCAFile')).to.equal('tlsCAFile has no value')
-    expect(why('redis://localhost?tlsCAFile=/ca.pem')).to.equal('tlsCAFile needs a URL that begins with rediss')
-    expect(why('rediss://localhost?sentinelPassword=secret')).to.equal('sentinelPassword needs redis+sentinel:// or rediss+sentinel://')
-    expect(why('redis+sentinel://one/petstore?sentinelUsername=me')).to.equal('sentinelUsername needs sentinelPassword')
+    expect(why('redis://localhost?tlsCAFile=/ca.pem')).to.equal('tlsCAFile requires a URL that begins with rediss')
+    expect(why('rediss://localhost?sentinelPassword=secret')).to.equal('sentinelPassword requires redis+sentinel:// or rediss+sentinel://')
+    expect(why('redis+sentinel://one/petstore?sentinelUsername=me')).to.equal('sentinelUsername requires sentinelPassword')
   })
 })
 

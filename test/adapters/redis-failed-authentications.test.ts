@@ -100,7 +100,7 @@ describe('failed authentications counted in Redis', function () {
     }
   })
 
-  it('that reach the limit from more than 10,000 IP addresses are remembered for the latest 10,000 of them', async () => {
+  it('that reach the limit from more than 10,000 IP addresses are remembered for the last 10,000 of them', async () => {
     const replica = await aRedisReplica(redis.url, { clock, isPatient: true })
     replicas.push(replica)
     const { connection } = replica

@@ -20,7 +20,7 @@ describe('Redis over TLS', function () {
   this.timeout(60_000)
   let authority: CertificateAuthority
   let otherAuthority: CertificateAuthority
-  /** Names localhost alone. */
+  /** The certificate contains localhost only. */
   let server: TlsServerOptions
   let client: IssuedCertificate
   let tlsOptions: { readonly tlsCAFile: string; readonly tlsCertificateKeyFile: string }
@@ -49,7 +49,7 @@ describe('Redis over TLS', function () {
     return both
   }
 
-  /** What the log says about a Redis that is unavailable. */
+  /** The reason in the log for which Redis is unavailable. */
   async function reasonAt(url: string): Promise<string | undefined> {
     const connection = new RedisConnection(url)
     const changes: { isUp: boolean; reason: string | undefined }[] = []
@@ -61,7 +61,7 @@ describe('Redis over TLS', function () {
     return changes[0]?.reason
   }
 
-  /** In an attempt in which the client is still writing when the server closes, the server's reason is lost. */
+  /** Retries, because the server's reason is lost if the client is still writing when the server closes the connection. */
   async function untilRejected(url: string, reason: string): Promise<void> {
     const { link, client: redis } = new RedisConnection(url)
     const changes: boolean[] = []
@@ -76,27 +76,27 @@ describe('Redis over TLS', function () {
     expect(changes).to.deep.equal([false])
   }
 
-  /** The same for one server, a cluster and Sentinel. `urlOf`: of the running server, with this host. */
-  function verifiesTheServer(urlOf: (host: string, options: Readonly<Record<string, string>>) => string): void {
-    it('is not used under a name that its certificate does not have, and the log says why', async () => {
+  /** Tests that one server, a cluster and Sentinel share. `urlOf` returns the URL of the running server with this host. */
+  function describeVerification(urlOf: (host: string, options: Readonly<Record<string, string>>) => string): void {
+    it('is not used under a name that its certificate does not contain, and the log has the reason', async () => {
       expect(await reasonAt(urlOf('127.0.0.1', tlsOptions))).to.match(/IP: 127\.0\.0\.1 is not in the cert's list/)
     })
 
-    it('is not used where its certificate comes from another authority, and the log says why', async () => {
+    it('is not used if another authority signed its certificate, and the log has the reason', async () => {
       const options = { ...tlsOptions, tlsCAFile: otherAuthority.caFile }
       expect(await reasonAt(urlOf('localhost', options))).to.match(/self-signed certificate in certificate chain/)
     })
 
-    it('is not used on the word of an authority that nobody named, and the log says why', async () => {
+    it('is not used if no setting names the authority that signed its certificate, and the log has the reason', async () => {
       const { tlsCertificateKeyFile } = tlsOptions
       expect(await reasonAt(urlOf('localhost', { tlsCertificateKeyFile }))).to.match(/self-signed certificate in certificate chain/)
     })
 
-    it('rejects a client without a certificate, and the client learns why', async () => {
+    it('rejects a client without a certificate, and the client reports the reason', async () => {
       await untilRejected(urlOf('localhost', { tlsCAFile: authority.caFile }), 'certificate required')
     })
 
-    it('rejects a client whose certificate comes from another authority, and the client learns why', async () => {
+    it('rejects a client whose certificate another authority signed, and the client reports the reason', async () => {
       const { certificateKeyFile } = await otherAuthority.issue({ names: ['petstore'] })
       await untilRejected(urlOf('localhost', { ...tlsOptions, tlsCertificateKeyFile: certificateKeyFile }), 'unknown ca')
     })
@@ -112,21 +112,21 @@ describe('Redis over TLS', function () {
 
     after(() => redis?.stop())
 
-    it('decides exactly for two replicas, which hear of each other’s changes', async () => {
+    it('admits exactly the limit across two replicas, which receive each other’s changes', async () => {
       const [one, other] = await twoReplicas(urlOf('localhost', tlsOptions))
       const verdicts = await times(80, (index) => takeOne((index % 2 ? one : other).quotas, 'key_one', FREE))
       expect(admittedOf(verdicts)).to.equal(60)
-      await expectToHear(one, other)
+      await expectChangesReceived(one, other)
     })
 
-    it('takes a client certificate whose key is encrypted with the password of the URL', async () => {
+    it('accepts a client certificate whose key is encrypted with the password in the URL', async () => {
       const { certificateKeyFile } = await authority.issue({ names: ['petstore'], keyPassword: KEY_PASSWORD })
       const options = { ...tlsOptions, tlsCertificateKeyFile: certificateKeyFile, tlsCertificateKeyFilePassword: KEY_PASSWORD }
       const [one] = await twoReplicas(urlOf('localhost', options))
       expect(await takeOne(one.quotas, 'key_two', FREE)).to.have.property('kind', 'admitted')
     })
 
-    verifiesTheServer(urlOf)
+    describeVerification(urlOf)
   })
 
   describe('on a cluster whose nodes announce host names', () => {
@@ -140,30 +140,30 @@ describe('Redis over TLS', function () {
 
     after(() => Promise.all((nodes ?? []).map((node) => node.stop())))
 
-    it('decides for keys on all nodes, exactly for two replicas, which hear of each other’s changes', async () => {
+    it('admits exactly the limit across two replicas for keys on all nodes, and the replicas receive each other’s changes', async () => {
       const [one, other] = await twoReplicas(urlOf('localhost', tlsOptions))
       const admitted = await times(15, async (key) => {
         const both = await times(80, (index) => takeOne((index % 2 ? one : other).quotas, `key_${key}`, FREE))
         return admittedOf(both)
       })
       expect(new Set(admitted)).to.deep.equal(new Set([60]))
-      await expectToHear(one, other)
+      await expectChangesReceived(one, other)
       for (const node of nodes) {
-        const onlooker = node.connect()
-        const hashes = await times(15, (key) => onlooker.exists(hashOf(`key_${key}`)).catch(() => 0))
-        onlooker.disconnect()
+        const observer = node.connect()
+        const hashes = await times(15, (key) => observer.exists(hashOf(`key_${key}`)).catch(() => 0))
+        observer.disconnect()
         expect(hashes.filter((exists) => exists === 1).length).to.be.above(0)
       }
     })
 
-    it('finds the other nodes by the one that the URL names', async () => {
+    it('discovers the other nodes from the one in the URL', async () => {
       const [first] = nodes
       const [one] = await twoReplicas(`rediss+cluster://localhost:${first?.port}${queryOf(tlsOptions)}`)
       const verdicts = await times(30, (index) => takeOne(one.quotas, `key_of_one_${index}`, FREE))
       expect(admittedOf(verdicts)).to.equal(30)
     })
 
-    verifiesTheServer(urlOf)
+    describeVerification(urlOf)
   })
 
   describe('behind a Sentinel with a password', () => {
@@ -191,14 +191,14 @@ describe('Redis over TLS', function () {
       `rediss+sentinel://:${PRIMARY_PASSWORD}@${host}:${sentinel.port}/petstore${queryOf(options)}`
     const withPassword = (sentinelPassword = SENTINEL_PASSWORDS.default) => ({ ...tlsOptions, sentinelPassword })
 
-    it('decides exactly for two replicas, which hear of each other’s changes', async () => {
+    it('admits exactly the limit across two replicas, which receive each other’s changes', async () => {
       const [one, other] = await twoReplicas(sentinelUrl(withPassword()))
       const verdicts = await times(80, (index) => takeOne((index % 2 ? one : other).quotas, 'key_one', FREE))
       expect(admittedOf(verdicts)).to.equal(60)
-      await expectToHear(one, other)
+      await expectChangesReceived(one, other)
     })
 
-    it('takes a user of the Sentinel with its password', async () => {
+    it('authenticates as a user of the Sentinel', async () => {
       const [one] = await twoReplicas(sentinelUrl({ ...withPassword(SENTINEL_PASSWORDS.petstore), sentinelUsername: 'petstore' }))
       expect(await takeOne(one.quotas, 'key_two', FREE)).to.have.property('kind', 'admitted')
     })
@@ -208,14 +208,14 @@ describe('Redis over TLS', function () {
       ['with a wrong password', { sentinelPassword: 'wrong' }, /WRONGPASS/],
       ['with a wrong user', { sentinelUsername: 'nobody', sentinelPassword: 'password-of-the-user' }, /WRONGPASS/],
     ] as const) {
-      it(`rejects a client ${what}, and the log says why`, async () => {
+      it(`rejects a client ${what}, and the log has the reason`, async () => {
         expect(await reasonAt(sentinelUrl({ ...tlsOptions, ...sentinelOptions }))).to.match(reason)
       })
     }
 
-    verifiesTheServer((host, options) => sentinelUrl({ ...options, sentinelPassword: SENTINEL_PASSWORDS.default }, host))
+    describeVerification((host, options) => sentinelUrl({ ...options, sentinelPassword: SENTINEL_PASSWORDS.default }, host))
 
-    it('leads to the new primary, over TLS, when the old one is killed', async () => {
+    it('connects to the new primary over TLS after the old one is killed', async () => {
       const [one] = await twoReplicas(sentinelUrl(withPassword()))
       const operator = sentinel.connect({ password: SENTINEL_PASSWORDS.default })
       const primaryPort = async () => Number(((await operator.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'petstore')) as string[])[1])
@@ -231,16 +231,16 @@ describe('Redis over TLS', function () {
         await primary.kill()
         await until('the replica is the primary', async () => (await primaryPort()) === replica.port, 30_000)
         await untilUp(one, 30_000)
-        const onlooker = replica.connect({ password: PRIMARY_PASSWORD })
+        const observer = replica.connect({ password: PRIMARY_PASSWORD })
         await until(
-          'decisions are made there',
+          'the new primary makes the decisions',
           async () => {
             await takeOne(one.quotas, 'key_after', FREE)
-            return (await onlooker.exists(hashOf('key_after'))) === 1
+            return (await observer.exists(hashOf('key_after'))) === 1
           },
           10_000,
         )
-        onlooker.disconnect()
+        observer.disconnect()
       } finally {
         operator.disconnect()
       }
@@ -248,16 +248,16 @@ describe('Redis over TLS', function () {
   })
 })
 
-async function expectToHear(one: RedisReplica, other: RedisReplica): Promise<void> {
-  const heard: string[] = []
-  other.connection.keyChanges.onChange((keyId) => heard.push(keyId))
-  await until('a change is heard', async () => {
+async function expectChangesReceived(one: RedisReplica, other: RedisReplica): Promise<void> {
+  const received: string[] = []
+  other.connection.keyChanges.onChange((keyId) => received.push(keyId))
+  await until('a change is received', async () => {
     await one.connection.keyChanges.publish('key_changed')
-    return heard.includes('key_changed')
+    return received.includes('key_changed')
   })
 }
 
-/** Percent-encoded as an operator writes it: + and / stay as they are. */
+/** Percent-encoded as operators write it: + and / stay unchanged. */
 function queryOf(options: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(options).map(
     ([name, value]) => `${name}=${encodeURIComponent(value).replaceAll('%2B', '+').replaceAll('%2F', '/')}`,

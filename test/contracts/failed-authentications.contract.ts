@@ -113,7 +113,7 @@ export function describeFailedAuthentications(
         return (await countCommands()) - before
       }
 
-      it('of an IP address that has reached the limit cost no command until the minute ends, whether counted or looked at', async () => {
+      it('of an IP address that has reached the limit cost no command until the minute ends, neither to count nor to peek', async () => {
         await useUp(ADDRESS)
         const commands = await commandsDuring(async () => {
           for (let time = 0; time < 1_000; time++) {
@@ -134,7 +134,7 @@ export function describeFailedAuthentications(
 
       for (const [what, learn] of [
         ['a count', async (replica: FailedAuthentications) => (await replica.count(ADDRESS)).quota],
-        ['a look', async (replica: FailedAuthentications) => replica.peek(ADDRESS)],
+        ['a peek', async (replica: FailedAuthentications) => replica.peek(ADDRESS)],
       ] as const) {
         it(`that reached the limit on another replica cost a replica no command after ${what}`, async () => {
           const other = await opened.reopen()
@@ -150,7 +150,7 @@ export function describeFailedAuthentications(
         })
       }
 
-      it('of an IP address that has one left are still asked of the store', async () => {
+      it('of an IP address with one remaining are still read from the store', async () => {
         for (let count = 1; count < PER_MINUTE; count++) await failures.count(ADDRESS)
         const other = await opened.reopen()
         expect((await failures.peek(ADDRESS)).remaining).to.equal(1)

@@ -34,7 +34,7 @@ describe('admitting a request', () => {
     { kind: 'invalid', quota: QUOTA },
     { kind: 'locked-out', quota: QUOTA },
   ] as const) {
-    it(`of a caller whose key is not verified (${known.kind}) hands that on, and asks for no quota`, async () => {
+    it(`of a caller whose key is not verified (${known.kind}) returns that, and charges no quota`, async () => {
       const { admit, asked, forgotten } = aGate({ records: [known] })
       expect(await admit(CREDENTIALS)).to.deep.equal(known)
       expect([asked, forgotten]).to.deep.equal([[], []])

@@ -40,7 +40,7 @@ describe('authenticating', () => {
     }
   })
 
-  it('counts no failure for a missing key, however often, and reports what the IP address has left', async () => {
+  it('counts no failure for missing keys, and reports the remaining failures of the IP address', async () => {
     const { authenticate, failedAuthentications, clock } = aGate()
     await failedAuthentications.count(ADDRESS)
     const quota = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: PER_MINUTE - 1, resetSeconds: minuteEndSeconds(clock) }
@@ -48,7 +48,7 @@ describe('authenticating', () => {
       expect(await authenticate({ address: ADDRESS })).to.deep.equal({ kind: 'missing', quota })
   })
 
-  it('reports a missing key as missing, with nothing left, from an IP address that has reached its limit', async () => {
+  it('reports a missing key as missing, with 0 remaining, from an IP address that has reached its limit', async () => {
     const { authenticate, useUp, clock } = aGate()
     await useUp(ADDRESS)
     const quota = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: 0, resetSeconds: minuteEndSeconds(clock) }

@@ -55,7 +55,7 @@ describe('an address with too many failed authentications', () => {
     expectLockedOut(await withKey('rubbish'))
   })
 
-  it('does not count a missing key or another scheme: 1,000 of them leave the whole limit, and say so', async () => {
+  it('does not count a missing key or another scheme: after 1,000 of them, the whole limit remains', async () => {
     for (let time = 0; time < 500; time += 1) {
       for (const headers of [{}, { authorization: 'Basic dXNlcjpwYXNz' }]) {
         const answer = await api.send('/v1/pets', { headers })
@@ -66,7 +66,7 @@ describe('an address with too many failed authentications', () => {
     await useUp()
   })
 
-  it('still gets 401 without a key, with nothing left of the limit: nothing is being guessed', async () => {
+  it('still gets 401 without a key, with 0 remaining, because nothing is guessed', async () => {
     await useUp()
     const answer = await withoutKey()
     expectError(answer, 401, 'missing_api_key')

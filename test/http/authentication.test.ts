@@ -134,7 +134,7 @@ describe('authentication', () => {
   })
 
   describe('that fails', () => {
-    it('reports what the IP address has left of failures, and counts down invalid keys, but not missing ones', async () => {
+    it('reports the remaining failures of the IP address, which invalid keys reduce and missing ones do not', async () => {
       const answers = [
         await api.send('/v1/pets'),
         await api.send('/v1/pets', { key: 'rubbish' }),

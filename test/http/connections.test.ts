@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 import { expect } from 'chai'
 import { pino } from 'pino'
-import { listen, makeServer } from '../../src/adapters/http/server.js'
+import { announceClose, drain, listen, makeServer } from '../../src/adapters/http/server.js'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { TOKENS } from '../../src/container.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
@@ -39,7 +39,7 @@ describe('a connection', () => {
   function open(url: string, bytes: string): Socket {
     const { hostname, port } = new URL(url)
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true }, () => socket.write(bytes))
-    // What becomes of this side of it is not what a test is about.
+    // Errors of the client are expected and irrelevant.
     socket.on('error', () => socket.destroy())
     sockets.add(socket)
     return socket
@@ -56,8 +56,8 @@ describe('a connection', () => {
 
   for (const [what, [bytes, status]] of Object.entries(unreadable)) {
     for (const end of [false, true]) {
-      const how = end ? ', also when the client closes its sending side' : ''
-      it(`gives a request its response before ${what} right behind it gets ${status} and ends it${how}`, async () => {
+      const how = end ? ', even if the client closes its sending side' : ''
+      it(`sends the response to a request before ${what} right after it get ${status} and the connection ends${how}`, async () => {
         const answers = await exchange(api.url, post() + bytes, { end })
         expect(answers.map((answer) => answer.status)).to.deep.equal([201, status])
         const [created, rejected] = answers as [RawAnswer, RawAnswer]
@@ -67,14 +67,14 @@ describe('a connection', () => {
     }
   }
 
-  it('gives all pipelined requests their responses, in order, before stray bytes behind them get 400', async () => {
+  it('sends the responses to all pipelined requests in order before stray bytes after them get 400', async () => {
     const get = (limit: number) => head(`GET /v1/pets?limit=${limit} HTTP/1.1`, ['Host: pets', auth])
     const answers = await exchange(api.url, `${get(1)}${post()}${get(2)}garbage\r\n\r\n`)
     expect(answers.map(({ status }) => status)).to.deep.equal([200, 201, 200, 400])
     expect((JSON.parse(answers[2]?.text ?? '') as unknown[]).length).to.equal(2)
   })
 
-  it('has one response to a request that was rejected early, whatever comes of its chunked body', async () => {
+  it('has one response to a request that is rejected early, even if its chunked body is broken', async () => {
     const rejected = head('POST /v1/pets HTTP/1.1', ['Host: pets', 'Transfer-Encoding: chunked'])
     const answers = await exchange(api.url, `${rejected}5\r\nabcde\r\n`, { afterFirst: 'zz\r\n' })
     expect(answers.map(({ status }) => status)).to.deep.equal([401])
@@ -98,10 +98,10 @@ describe('a connection', () => {
     const quotas = new HeldQuotaStore(new MovableClock())
     await withApi({ rebind: (container) => void container.rebind<QuotaStore>(TOKENS.quotas).toConstantValue(quotas) }, async (own, key) => {
       const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Content-Type: application/json', 'Transfer-Encoding: chunked']
-      const answers = exchange(own.url, `${head('POST /v1/pets HTTP/1.1', fields)}zz\r\n`)
+      const responses = exchange(own.url, `${head('POST /v1/pets HTTP/1.1', fields)}zz\r\n`)
       await until('the request waits for its verdict', () => quotas.heldCount === 1)
       quotas.release()
-      expect((await answers).map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([[400, 'close']])
+      expect((await responses).map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([[400, 'close']])
     })
   })
 
@@ -109,10 +109,10 @@ describe('a connection', () => {
     const pets = new HeldPetStore()
     await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
       const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Transfer-Encoding: chunked']
-      const answers = exchange(own.url, `${head('GET /v1/pets HTTP/1.1', fields)}zz\r\n`)
+      const responses = exchange(own.url, `${head('GET /v1/pets HTTP/1.1', fields)}zz\r\n`)
       await until('the request is in flight', () => pets.heldCount === 1)
       pets.release()
-      expect((await answers).map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([[200, 'close']])
+      expect((await responses).map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([[200, 'close']])
     })
   })
 
@@ -130,7 +130,7 @@ describe('a connection', () => {
     expect(resets).to.equal(0)
   })
 
-  it('gives a client that closes its sending side behind a complete request the response', async () => {
+  it('sends the response to a client that closes its sending side after a complete request', async () => {
     const pets = new HeldPetStore()
     await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
       const bytes = head('GET /v1/pets HTTP/1.1', ['Host: pets', `Authorization: Bearer ${key}`])
@@ -143,7 +143,7 @@ describe('a connection', () => {
     })
   })
 
-  it('is closed by CONNECT while a response is in flight on it, and no other connection notices', async () => {
+  it('is closed by CONNECT while a response is unfinished, without an effect on other connections', async () => {
     const get = head('GET /livez HTTP/1.1', ['Host: pets'])
     for (const before of [get, get + get, post(), post() + get]) {
       const socket = open(api.url, `${before}CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n`)
@@ -152,7 +152,7 @@ describe('a connection', () => {
     }
   })
 
-  it('survives a reset right behind CONNECT', async () => {
+  it('can be reset right after CONNECT without an effect on the service', async () => {
     for (let attempt = 0; attempt < 50; attempt += 1) {
       const socket = open(api.url, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
       await once(socket, 'connect')
@@ -162,7 +162,7 @@ describe('a connection', () => {
     expect((await api.send('/livez')).status).to.equal(200)
   })
 
-  it('is not upgraded, but ends with the response to a request that asked for it', async () => {
+  it('is not upgraded, and ends after the response to an upgrade request', async () => {
     const get = head('GET /v1/pets?limit=1 HTTP/1.1', ['Host: pets', auth])
     const upgrade = head('GET /v1/pets?limit=2 HTTP/1.1', ['Host: pets', auth, 'Connection: Upgrade', 'Upgrade: websocket'])
     for (const bytes of [get + upgrade, get + upgrade + get]) {
@@ -174,7 +174,7 @@ describe('a connection', () => {
     }
   })
 
-  it('that the client resets in the middle of a request is no error in the log', async () => {
+  it('that the client resets during a request causes no error in the log', async () => {
     const halves = [post(['Content-Length: 500'], '{'), post().slice(0, -1), post(), 'GET /v1/pe']
     const before = api.logLines.length
     for (const [attempt, bytes] of Array.from({ length: 20 }, () => halves)
@@ -189,14 +189,14 @@ describe('a connection', () => {
     expect(api.logLines.slice(before).filter(({ level }) => Number(level) > 30)).to.be.empty
   })
 
-  it('is closed when the client pipelines more requests than anyone waits for', async () => {
+  it('is closed when the client pipelines more than 32 requests', async () => {
     const get = head('GET /livez HTTP/1.1', ['Host: pets'])
     const last = head('GET /livez HTTP/1.1', ['Host: pets', 'Connection: close'])
     expect(await exchange(api.url, get.repeat(31) + last)).to.have.length(32)
     expect(await exchange(api.url, get.repeat(32) + last).catch(() => [])).to.have.length.below(33)
   })
 
-  describe('of a server with limits of its own', () => {
+  describe('to a server with other limits or handlers', () => {
     const servers = new Set<Server>()
 
     async function serve(
@@ -217,8 +217,8 @@ describe('a connection', () => {
       servers.clear()
     })
 
-    it('promises HTTPS on a response to stray bytes only where PUBLIC_URL is https', async () => {
-      for (const [publicUrl, promise] of [
+    it('sends Strict-Transport-Security with the response to stray bytes only if PUBLIC_URL is https', async () => {
+      for (const [publicUrl, expected] of [
         ['https://pets.example', 'max-age=31536000'],
         ['http://pets.example', undefined],
       ] as const) {
@@ -228,8 +228,69 @@ describe('a connection', () => {
           { publicUrl },
         )
         const [rejected] = await exchange(url, 'garbage\r\n\r\n')
-        expect(rejected?.headers['strict-transport-security']).to.equal(promise)
+        expect(rejected?.headers['strict-transport-security']).to.equal(expected)
       }
+    })
+
+    it('is read for a while after a 400, so that a client that is still sending does not lose the response', async () => {
+      const { server, url } = await serve(
+        () => undefined,
+        () => undefined,
+      )
+      const accepted = once(server, 'connection') as Promise<[Socket]>
+      // A client that does not react to the end of the server's side.
+      const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+      sockets.add(socket)
+      socket.write('garbage\r\n\r\n')
+      const [serverSide] = await accepted
+      const [response] = (await once(socket, 'data')) as [Buffer]
+      expect(response.toString()).to.match(/^HTTP\/1\.1 400 /)
+      const before = serverSide.bytesRead
+      socket.write('more')
+      await until('the server has read on', () => serverSide.bytesRead > before)
+      expect(serverSide.destroyed).to.equal(false)
+    })
+
+    it('has all responses to pipelined requests when the server is about to stop, and only the last one announces the end', async () => {
+      const { server, url } = await serve(
+        (_request, response) => void setImmediate(() => response.end()),
+        () => undefined,
+      )
+      announceClose(server)
+      const responses = await exchange(url, head('GET / HTTP/1.1', ['Host: pets']).repeat(3))
+      expect(responses.map(({ headers }) => headers['connection'])).to.deep.equal(['keep-alive', 'keep-alive', 'close'])
+    })
+
+    it('does not execute a request after a response that has announced the end of the connection', async () => {
+      const paths: (string | undefined)[] = []
+      const { url } = await serve(
+        ({ url: path }, response) => {
+          paths.push(path)
+          response.shouldKeepAlive = false
+          response.end()
+        },
+        () => undefined,
+      )
+      await exchange(url, head('GET /first HTTP/1.1', ['Host: pets']) + head('GET /second HTTP/1.1', ['Host: pets']))
+      expect(paths).to.deep.equal(['/first'])
+    })
+
+    it('is not closed by draining before a complete request has its response, although half a request follows', async () => {
+      const waiting: (() => void)[] = []
+      const { server, url } = await serve(
+        (_request, response) => void waiting.push(() => response.end()),
+        () => undefined,
+      )
+      const half = head('POST / HTTP/1.1', ['Host: pets', 'Content-Length: 2']) + '{'
+      const responses = exchange(url, head('GET / HTTP/1.1', ['Host: pets']) + half)
+      await until('both requests are known', () => waiting.length === 2)
+      const idle = open(url, '')
+      await until('the idle connection is open', async () => (await connectionCount(server)) === 2)
+      const drained = drain(server, { graceMs: 0, timeoutMs: 5_000 })
+      await closed(idle)
+      waiting[0]?.()
+      expect((await responses).map(({ status }) => status)).to.deep.equal([200])
+      await drained
     })
 
     it('is closed when nothing can be written for 30 s because the client does not read', async () => {
@@ -239,7 +300,7 @@ describe('a connection', () => {
         (_request, response) => void response.end(written),
         (it) => {
           expect(it.timeout).to.equal(30_000)
-          // The same server, with less patience.
+          // The same server with a shorter timeout.
           it.timeout = 100
         },
         { onClientGone: () => (gone += 1) },
@@ -250,7 +311,7 @@ describe('a connection', () => {
       await until('the client is counted as gone', () => gone === 1)
     })
 
-    it('is closed on arrival when there are as many as allowed, and those before it are served', async () => {
+    it('is closed on arrival if the limit is reached, and earlier connections are still served', async () => {
       let dropped = 0
       const { url } = await serve(
         (_request, response) => void response.end('served'),
@@ -273,7 +334,7 @@ describe('a connection', () => {
 })
 
 describe('requests beyond MAX_IN_FLIGHT', () => {
-  it('get 503 with Retry-After at once, cost nothing, and leave health alone', async () => {
+  it('get 503 with Retry-After at once and uncharged, and health checks still pass', async () => {
     const pets = new HeldPetStore()
     const rebind: NonNullable<Parameters<typeof withApi>[0]['rebind']> = (container) =>
       void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets)
@@ -295,7 +356,7 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
   })
 })
 
-/** Whether by a reset or in order. */
+/** Resolves when the connection is closed or reset. */
 async function closed(socket: Socket): Promise<void> {
   socket.once('end', () => socket.end())
   await new Promise((resolve) => socket.resume().once('close', resolve))

@@ -14,7 +14,7 @@ import { ampleKey } from '../support/with-api.js'
 
 const JAVASCRIPT = 'text/javascript; charset=utf-8'
 
-/** Every path of the docs, its content type, and how long a client may use it without asking. */
+/** Every path of the docs, its content type, and its caching. */
 const DOCS: readonly [path: string, type: string, cacheControl: string][] = [
   ['/docs', 'text/html; charset=utf-8', 'no-cache'],
   ['/docs/start.js', JAVASCRIPT, 'no-cache'],
@@ -58,7 +58,7 @@ describe('the docs page', () => {
 
   for (const [path, type, cacheControl] of DOCS) {
     describe(path, () => {
-      it('is compressed with brotli, else gzip, for clients that accept it, and the same content for all', async () => {
+      it('is compressed with Brotli, else gzip, for clients that accept it, and has the same content in every encoding', async () => {
         const [plain, br, gzip] = await inEachEncoding(path)
         expect(plain.headers.has('content-encoding')).to.equal(false)
         expect(br.headers.get('content-encoding')).to.equal('br')
@@ -70,7 +70,7 @@ describe('the docs page', () => {
         expect((await raw(path, { 'accept-encoding': 'br;q=0, gzip;q=0' })).headers.has('content-encoding')).to.equal(false)
       })
 
-      it('names its type, its length, how it may be cached and what it varies by, in every encoding', async () => {
+      it('has Content-Type, Content-Length, Cache-Control and Vary in every encoding', async () => {
         for (const { headers, body } of await inEachEncoding(path)) {
           expect(headers.get('content-type')).to.equal(type)
           expect(headers.get('content-length')).to.equal(`${body.length}`)
@@ -79,7 +79,7 @@ describe('the docs page', () => {
         }
       })
 
-      it('has an ETag of its own in each encoding, with which that encoding alone is revalidated', async () => {
+      it('has a different ETag in each encoding, which revalidates only that encoding', async () => {
         const eTags = (await inEachEncoding(path)).map(({ headers }) => headers.get('etag') ?? '')
         expect(new Set(eTags)).to.have.property('size', 3)
         for (const [i, encoding] of ENCODINGS.entries()) {
@@ -94,23 +94,23 @@ describe('the docs page', () => {
         }
       })
 
-      it('has the same headers for HEAD, and no body', async () => {
+      it('has the same headers and no body for HEAD', async () => {
         for (const encoding of ENCODINGS) {
           const [got, headed] = await Promise.all(['GET', 'HEAD'].map((method) => raw(path, { 'accept-encoding': encoding }, method)))
           expect(headed?.body).to.have.length(0)
-          expect(lasting(headed?.headers)).to.deep.equal(lasting(got?.headers))
+          expect(stableHeaders(headed?.headers)).to.deep.equal(stableHeaders(got?.headers))
         }
       })
     })
   }
 
-  it('is all that is compressed: a response of the API never is', async () => {
+  it('is compressed, but responses of the API never are', async () => {
     const key = await ampleKey(api)
     const { headers } = await api.send('/v1/pets?limit=100', { key, headers: { 'accept-encoding': 'br, gzip' } })
     expect(headers).to.not.have.any.keys('content-encoding', 'vary', 'etag')
   })
 
-  it('keeps no file open for clients that closed the connection, not even for a response whose turn never came', async () => {
+  it('leaves no file open when a client closes the connection, even for pipelined responses that never started', async () => {
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
     socket.pause()
     socket.write(head('GET /docs/scalar.js HTTP/1.1', ['Host: petstore', 'Accept-Encoding: identity']).repeat(5))
@@ -127,7 +127,7 @@ describe('the docs page', () => {
     readonly body: Buffer
   }
 
-  /** The bytes as they came; `fetch` would decompress them. */
+  /** The received bytes, which `fetch` would decompress. */
   async function raw(path: string, headers: Readonly<Record<string, string>>, method = 'GET'): Promise<RawResponse> {
     return new Promise((resolve, reject) => {
       const outgoing = request(api.url + path, { method, headers, agent: false })
@@ -153,18 +153,18 @@ describe('the docs page', () => {
 
 const ENCODINGS = ['identity', 'br', 'gzip'] as const
 
-/** Without those of one request, and of one second. */
-function lasting(headers: Headers | undefined): Record<string, string> {
+/** Without the headers that differ between identical requests. */
+function stableHeaders(headers: Headers | undefined): Record<string, string> {
   return Object.fromEntries([...(headers ?? [])].filter(([name]) => name !== 'x-request-id' && name !== 'date'))
 }
 
-/** How often this process, in which the service of the test runs, has the bundle open. */
+/** The number of open file descriptors of the bundle in this process, which runs the service. */
 function openBundles(): number {
   return readdirSync('/proc/self/fd').filter((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`).endsWith('/scalar.js')
     } catch (error) {
-      // It was closed since the listing.
+      // It was closed after the directory was read.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
       throw error
     }

@@ -75,15 +75,15 @@ describe('health', () => {
     }
   })
 
-  it('/readyz does not ask any dependency, so that an outage does not take all replicas out of the load balancer', async () => {
-    let questions = 0
-    const down: Dependency = { name: 'mongodb', required: true, isUp: async () => (questions++, false) }
+  it('/readyz checks no dependency, so that an outage does not remove all replicas from the load balancer', async () => {
+    let checks = 0
+    const down: Dependency = { name: 'mongodb', required: true, isUp: async () => (checks++, false) }
     await withApi(
       { rebind: (container) => void container.rebind<Health>(TOKENS.health).toConstantValue(new Health([down])) },
       async (own) => {
         health(own).startAccepting()
         for (let request = 0; request < 20; request += 1) expect(await own.send('/readyz')).to.have.property('status', 200)
-        expect(questions).to.equal(0)
+        expect(checks).to.equal(0)
       },
     )
   })
@@ -92,8 +92,8 @@ describe('health', () => {
 
   for (const [what, dependencies, status] of [
     ['everything is up', [dependency('mongodb', true, true), dependency('redis', false, true)], 'ok'],
-    ['what is not required is down', [dependency('mongodb', true, true), dependency('redis', false, false)], 'ok'],
-    ['what is required is down', [dependency('mongodb', true, false), dependency('redis', false, true)], 'failing'],
+    ['an optional dependency is down', [dependency('mongodb', true, true), dependency('redis', false, false)], 'ok'],
+    ['a required dependency is down', [dependency('mongodb', true, false), dependency('redis', false, true)], 'failing'],
   ] as const) {
     it(`/health reports ${status} and each dependency when ${what}`, async () => {
       const own = new Health(dependencies)

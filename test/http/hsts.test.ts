@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { withApi } from '../support/with-api.js'
 
-/** Success, errors before and behind the routes, and everything beside the API. */
+/** Successes, errors before and after routing, and everything outside the API. */
 const REQUESTS: readonly [path: string, method?: string][] = [
   ['/v1/pets'],
   ['/v1/nowhere'],

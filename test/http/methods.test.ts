@@ -129,7 +129,7 @@ describe('the method of a request', () => {
       }
     })
 
-    it('* is 204 with every method that any path allows', async () => {
+    it('* returns 204 with every method that any path allows', async () => {
       const answer = await api.send('*', { method: 'OPTIONS' })
       expect(answer).to.include({ status: 204, text: '' })
       expect(answer.headers['allow']).to.equal('GET, HEAD, OPTIONS, POST')

@@ -102,7 +102,7 @@ describe('what Node refuses by itself', () => {
     expect(answer.status).to.equal(200)
   })
 
-  it('a missing Host is 400 over HTTP/1.1 before the key is charged, and fine over HTTP/1.0', async () => {
+  it('a missing Host gets 400 over HTTP/1.1 before the key is charged, and is valid over HTTP/1.0', async () => {
     const answer = await send('GET /v1/pets HTTP/1.1', [auth])
     expect(expectError(answer, 400, 'bad_request')).to.match(/Host/)
     expect(tripleOf(answer).limit).to.equal(30)
@@ -117,7 +117,7 @@ describe('what Node refuses by itself', () => {
     ['a Host with a space', 'GET /livez HTTP/1.1', ['Host: a b'], /Host/],
     ['a Host with a path', 'GET /v1/pets HTTP/1.1', ['Host: pets/v1'], /Host/],
     ['a Host with a user', 'OPTIONS /v1/pets HTTP/1.1', ['Host: me@pets'], /Host/],
-    ['a port that is no number', 'GET /v1/pets HTTP/1.1', ['Host: pets:x'], /Host/],
+    ['a port that is not a number', 'GET /v1/pets HTTP/1.1', ['Host: pets:x'], /Host/],
     ['HTTP/2.0 in the request line', 'GET /v1/pets HTTP/2.0', ['Host: pets'], /version/],
     ['HTTP/0.9 in the request line', 'GET /v1/pets HTTP/0.9', ['Host: pets'], /version/],
     [
@@ -126,8 +126,14 @@ describe('what Node refuses by itself', () => {
       ['Host: pets', 'Content-Type: application/json', 'Transfer-Encoding: gzip, chunked'],
       /Transfer-Encoding/,
     ],
+    [
+      'a Transfer-Encoding over HTTP/1.0',
+      'POST /v1/pets HTTP/1.0',
+      ['Host: pets', 'Content-Type: application/json', 'Transfer-Encoding: chunked'],
+      /Transfer-Encoding requires HTTP\/1\.1/,
+    ],
   ] as const) {
-    it(`${what} is 400, with quota headers, at no cost to the key, and ends the connection`, async () => {
+    it(`${what} gets 400 with quota headers, uncharged, and the connection ends`, async () => {
       const { secret } = await api.issueKey('free')
       const body = '0\r\n\r\n'
       const answer = await send(requestLine, [...fields, `Authorization: Bearer ${secret}`], {

@@ -63,7 +63,7 @@ const NOT_DECLARED =
 
 const nameIn = ({ $ref }: Reference) => $ref.slice($ref.lastIndexOf('/') + 1)
 
-/** Every object of the document, with the JSON pointer to it. */
+/** Every object of the document with its JSON pointer. */
 function nodesOf(value: unknown, pointer = ''): [string, Readonly<Record<string, unknown>>][] {
   if (typeof value !== 'object' || value === null) return []
   const below = Object.entries(value).flatMap(([key, child]) =>
@@ -102,7 +102,7 @@ describe('the OpenAPI document', () => {
     return document.paths[template]?.[method.toLowerCase()]
   }
 
-  /** The response that the document has for this status; follows its reference. */
+  /** The documented response for this status. Follows its reference. */
   const responseOf = ({ responses }: OperationObject, status: number): Response | undefined => {
     const response = responses[status] ?? responses['default']
     return response && '$ref' in response ? document.components.responses[nameIn(response)] : response
@@ -138,12 +138,12 @@ describe('the OpenAPI document', () => {
     expect(yaml.text).to.not.match(/: [&*]\w+\d*$/m)
   })
 
-  it('names PUBLIC_URL as its only server where it is set', () =>
+  it('names PUBLIC_URL as its only server if it is set', () =>
     withApi({ config: { publicUrl: 'https://pets.example/shop' } }, async (own) => {
       expect(await serverUrls(own.url)).to.deep.equal(['https://pets.example/shop/v1'])
     }))
 
-  it('names its server by an absolute URL, and its contact below it', () => {
+  it('has an absolute server URL, and a contact URL below it', () => {
     const { servers, info } = build('https://pets.example/shop')
     expect(servers.map(({ url }) => url)).to.deep.equal(['https://pets.example/shop/v1'])
     expect(info.contact).to.deep.equal({ name: 'Pet Store maintainers', url: 'https://pets.example/shop/docs' })
@@ -153,12 +153,12 @@ describe('the OpenAPI document', () => {
     expect(document.info.description.split('\n')).to.have.length.within(1, 5)
   })
 
-  it('names the URL that the process listens on where PUBLIC_URL is not set', async () => {
+  it('names the URL that the process listens on if PUBLIC_URL is not set', async () => {
     expect(await serverUrls(api.url)).to.deep.equal([`${api.url}/v1`])
     expect((parse((await api.send('/openapi.yaml')).text) as Document).servers[0]?.url).to.equal(`${api.url}/v1`)
   })
 
-  it('names the IP address that the client connected to where the process listens on all of them', async () => {
+  it('names the IP address that the client connected to if the process listens on all of them', async () => {
     const everywhere = makeServer(api.container.get<RequestListener>(TOKENS.api), { log: api.container.get<Logger>(TOKENS.log) })
     try {
       const { port } = new URL(await listen(everywhere, '0.0.0.0', 0))
@@ -170,7 +170,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('never names what the client sends as Host', async () => {
+  it('never uses the Host header for the server URL', async () => {
     expect(await serverUrls(api.url, { host: 'evil.example', 'x-forwarded-host': 'evil.example' })).to.deep.equal([`${api.url}/v1`])
   })
 
@@ -186,7 +186,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('describes by status the errors that programs treat differently, and all others by default', () => {
+  it('describes by status the errors that programs handle differently, and all others by default', () => {
     const described = Object.fromEntries(operations().map(({ operationId, responses }) => [operationId, Object.keys(responses)]))
     expect(described).to.deep.equal({
       listPets: ['200', '400', '401', '429', '503', 'default'],
@@ -215,7 +215,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('promises the quota headers wherever an operation responds, and not where the HTTP parser may', () => {
+  it('requires the quota headers on responses of operations, and not where the HTTP parser may respond', () => {
     const names = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'RateLimit-Policy', 'RateLimit']
     const isRequired = (header?: Reference) => header && document.components.headers[nameIn(header)]?.required
     for (const operation of operations()) {
@@ -228,7 +228,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('shows for every error code of the catalogue an example that is the very body', () => {
+  it('has an example with the exact body for every error code of the catalogue', () => {
     const shown = Object.values(document.components.responses).flatMap(({ content }) =>
       Object.entries(content['application/json']?.examples ?? {}).map(([code, { value }]) => [code, value] as const),
     )
@@ -278,7 +278,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('shows an example of every success', () => {
+  it('has an example of every successful response', () => {
     for (const { operationId, responses } of operations()) {
       const [success] = Object.values(responses)
       expect((success as Response).content['application/json'], operationId).to.have.property('example')
@@ -294,7 +294,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('says in words that an omitted status is available: a default keyword makes the field required in TypeScript', () => {
+  it('describes that an omitted status becomes available, because a default keyword makes the field required in TypeScript', () => {
     const newPet = document.components.schemas['NewPet']
     expect(newPet?.properties['status']).to.not.have.property('default')
     expect(newPet?.properties['status']?.['description']).to.include('`available`')

@@ -18,7 +18,7 @@ const { pattern } = nameOf('NewPet')
 const CONTROLS = [...Array.from({ length: 0x20 }, (_, code) => code), ...Array.from({ length: 0x21 }, (_, index) => 0x7f + index)].map(
   (code) => String.fromCharCode(code),
 )
-/** All that String.prototype.trim removes. */
+/** All characters that String.prototype.trim removes. */
 const TRIMMED = [
   ...'\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff',
 ]
@@ -35,7 +35,7 @@ const character = fc.oneof(
 const name = fc.array(character, { maxLength: 12 }).map((characters) => characters.join(''))
 
 describe('the pattern of a name in the OpenAPI document', () => {
-  it('matches a name as it is sent exactly if the service accepts it', () =>
+  it('matches a name, as it is sent, if and only if the service accepts it', () =>
     fc.assert(
       fc.property(name, (sent) => {
         expect(matches(sent)).to.equal(isAccepted(sent))
@@ -54,26 +54,26 @@ describe('the pattern of a name in the OpenAPI document', () => {
       { numRuns: 1_000 },
     ))
 
-  it('matches no control character inside a name, whichever it is', () => {
+  it('matches no control character inside a name', () => {
     expect(CONTROLS.filter((control) => matches(`R${control}x`))).to.deep.equal([])
   })
 
-  it('matches around a name what trimming removes, and no other control character', () => {
+  it('matches the characters that trimming removes around a name, and no other control characters', () => {
     for (const white of TRIMMED) expect([matches(`${white}Rex`), matches(`Rex${white}`), matches(white)]).to.deep.equal([true, true, false])
     const others = CONTROLS.filter((control) => !TRIMMED.includes(control))
     expect(others.filter((control) => matches(`${control}Rex`) || matches(`Rex${control}`))).to.deep.equal([])
   })
 
-  it('uses nothing that ECMA-262, Java, Python, RE2 and .NET do not all understand', () => {
+  it('uses only syntax that ECMA-262, Java, Python, RE2 and .NET all support', () => {
     expect(pattern).to.not.match(/\(\?|\\[pPuU]|\\x\{|\\[1-9]|[^\x20-\x7e]/)
   })
 
-  it('takes no longer for long texts that almost match', () => {
+  it('fails quickly on long texts that almost match', () => {
     for (const text of [`R${' '.repeat(60_000)}\0`, `${' '.repeat(60_000)}\0`, `R\t${' '.repeat(60_000)}\0`])
       expect(matches(text)).to.equal(false)
   }).timeout(1_000)
 
-  it('differs from the service in length before trimming and in lone surrogates only', () => {
+  it('differs from the service only in the length before trimming and in lone surrogates', () => {
     const padded = `${' '.repeat(10)}${'x'.repeat(PET_NAME_MAX_LENGTH)}`
     expect([isAccepted(padded), matches(padded), padded.length > nameOf('NewPet').maxLength]).to.deep.equal([true, true, true])
     expect([isAccepted('R\ud83d'), matches('R\ud83d')]).to.deep.equal([false, true])

@@ -10,7 +10,7 @@ import { isRemoved, removeAtTheEnd } from './engines/remnants.js'
 export interface IssuedCertificate {
   readonly certificateFile: string
   readonly keyFile: string
-  /** Certificate and key together, which is how clients take them. */
+  /** Certificate and key in one file, as clients require them. */
   readonly certificateKeyFile: string
 }
 
@@ -21,7 +21,7 @@ export interface CertificateRequest {
   readonly keyPassword?: string
 }
 
-/** Creates certificates for servers and clients. Its files are removed with `remove`, at the latest at the end of the test run. */
+/** Creates certificates for servers and clients. `remove` deletes its files, which are also deleted at the end of the test run. */
 export class CertificateAuthority {
   readonly caFile: string
   #issued = 0
@@ -46,7 +46,7 @@ export class CertificateAuthority {
     return new CertificateAuthority(folder, { key, cert })
   }
 
-  /** For servers, for clients, and for servers that connect to each other. */
+  /** A certificate for servers, for clients, and for servers that connect to each other. */
   async issue({ names, keyPassword }: CertificateRequest): Promise<IssuedCertificate> {
     const { private: key, cert } = await generate([{ name: 'commonName', value: names[0] ?? 'unnamed' }], {
       ...KEY_TYPE,
@@ -79,5 +79,5 @@ export class CertificateAuthority {
   }
 }
 
-/** Much faster to make than an RSA key. */
+/** Much faster to generate than an RSA key. */
 const KEY_TYPE = { keyType: 'ec', algorithm: 'sha256' } satisfies SelfsignedOptions

@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 
-/** What a hostile or broken client does on one connection. */
+/** The actions of a hostile or broken client on one connection. */
 export interface Conversation {
-  /** Written one after the other, each in a turn of its own. */
+  /** Written one after the other, each in its own turn of the event loop. */
   readonly segments: readonly Buffer[]
   readonly ending: 'close-sending-side' | 'reset' | 'leave' | 'wait'
 }
@@ -63,7 +63,7 @@ function fields(key: string): readonly string[] {
   ]
 }
 
-/** Requests that are right, almost right, truncated, reordered, pipelined and mixed with bytes that are no request at all. */
+/** Valid, almost valid, truncated, reordered and pipelined requests, mixed with random bytes. */
 function conversations(key: string): fc.Arbitrary<Conversation> {
   const request = fc
     .tuple(
@@ -97,18 +97,18 @@ function conversations(key: string): fc.Arbitrary<Conversation> {
     })
 }
 
-/** The same conversations for the same seed. `key` is a valid API key that some of them send. */
+/** Returns the same conversations for the same seed. Some of them send `key`, a valid API key. */
 export function sampleConversations(key: string, seed: number, count: number): Conversation[] {
   return fc.sample(conversations(key), { seed, numRuns: count })
 }
 
-/** Resolves to what the server sent when the connection is closed, by whichever side. */
+/** Resolves to the bytes that the server sent, when either side has closed the connection. */
 export async function converse(url: string, { segments, ending }: Conversation): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
   let received = ''
   socket.setEncoding('latin1').on('data', (text: string) => (received += text))
-  // A server that closes a connection with unread bytes on it resets it.
+  // Closing a connection with unread bytes resets it.
   socket.on('error', () => socket.destroy())
   socket.on('end', () => socket.end())
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))

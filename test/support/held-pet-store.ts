@@ -2,9 +2,9 @@ import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import type { PageRequest } from '../../src/core/page.js'
 import type { Pet, PetStatus } from '../../src/core/pet.js'
 
-/** The real store, which completes no listing before `release`. */
+/** The real store, but listings complete only after `release`. */
 export class HeldPetStore extends MemoryPetStore {
-  /** Listings that have begun. */
+  /** Number of listings that have begun. */
   heldCount = 0
   release: () => void = () => undefined
   readonly #released = new Promise<void>((resolve) => (this.release = resolve))

@@ -3,14 +3,14 @@ import { skipFor } from './skip.js'
 import type { TlsProxyOptions } from './tls-proxy.js'
 import { startTlsProxy } from './tls-proxy.js'
 
-/** A database of a suite's own behind TLS that requires client certificates. */
+/** A suite's own database behind TLS that requires client certificates. */
 export interface MongoOverTls {
-  /** With these options besides those of the server. */
+  /** With these options in addition to those of the server. */
   url(host: string, tlsOptions: Readonly<Record<string, string>>): string
   drop(): Promise<void>
 }
 
-/** For a `before` hook, as `aMongoDatabase`. */
+/** For a `before` hook, like `aMongoDatabase`. */
 export async function aMongoDatabaseOverTls(context: Mocha.Context, options: TlsProxyOptions): Promise<MongoOverTls> {
   const database = await aMongoDatabase(context)
   const parts = /^mongodb:\/\/(?<user>[^/?@]*@)?(?<host>[^/?,:]+)(?::(?<port>\d+))?[^/?]*(?<path>\/[^?]*)(?:\?(?<query>.*))?$/.exec(
@@ -23,7 +23,7 @@ export async function aMongoDatabaseOverTls(context: Mocha.Context, options: Tls
   return {
     url(proxyHost, tlsOptions) {
       const all = new URLSearchParams(query)
-      // The members of a replica set would name themselves, and not the proxy.
+      // Without it, the driver would connect to the members of the replica set instead of the proxy.
       for (const [name, value] of Object.entries({ directConnection: 'true', ...tlsOptions })) all.set(name, value)
       return `mongodb://${user}${proxyHost}:${proxy.port}${path}?${all}`
     },

@@ -15,23 +15,23 @@ import { isRemoved, removeAtTheEnd } from './engines/remnants.js'
 import { withPatience } from './engines/with-patience.js'
 import { until } from './until.js'
 
-/** What a server with TLS is started with. It requires client certificates of the same authority. */
+/** Options of a server with TLS, which requires client certificates of the same authority. */
 export interface TlsServerOptions {
   readonly authority: CertificateAuthority
-  /** Its names are those under which the server can be verified. */
+  /** Contains the names under which clients can verify the server. */
   readonly certificate: IssuedCertificate
 }
 
 /** A redis-server process of this machine that listens on 127.0.0.1 with TLS only. */
 export interface TlsRedis {
   readonly port: number
-  /** A connection of the test's own, which trusts the server under the name localhost. */
+  /** A connection of the test, which verifies the server as localhost. */
   connect(options?: { readonly password?: string }): Redis
   kill(): Promise<void>
   stop(): Promise<void>
 }
 
-/** For a `before` hook: a suite is skipped, loudly, where there is no redis-server and none can be set up. */
+/** For a `before` hook. Skips the suite with a message if there is no redis-server and none can be set up. */
 export async function aTlsRedis(context: Mocha.Context, options: TlsServerOptions, extraArgs: readonly string[] = []): Promise<TlsRedis> {
   const start = async (port: number) => {
     const args = ['--port', '0', '--tls-port', `${port}`, ...tlsSettings(options).flatMap(([name, value]) => [`--${name}`, value])]
@@ -41,7 +41,7 @@ export async function aTlsRedis(context: Mocha.Context, options: TlsServerOption
   return withPatience(context, () => onFreePort((port) => orSetUp(() => start(port))))
 }
 
-/** Three nodes that speak TLS to clients and to each other, and announce themselves as localhost. */
+/** Three nodes that use TLS with clients and each other, and announce themselves as localhost. */
 export async function aTlsRedisCluster(context: Mocha.Context, options: TlsServerOptions): Promise<readonly TlsRedis[]> {
   const args = ['--cluster-enabled', 'yes', '--tls-cluster', 'yes', '--cluster-node-timeout', '2000']
   const names = ['--cluster-announce-hostname', 'localhost', '--cluster-preferred-endpoint-type', 'hostname']
@@ -61,7 +61,7 @@ export async function aTlsRedisCluster(context: Mocha.Context, options: TlsServe
     const info = String(await client.call('CLUSTER', 'INFO'))
     const slots = JSON.stringify(await client.call('CLUSTER', 'SLOTS'))
     client.disconnect()
-    // The host names of the other nodes arrive later than the slots.
+    // A node learns the host names of the others after the slots.
     return info.includes('cluster_state:ok') && slots.match(/"localhost",\d+/g)?.length === nodes.length
   }
   for (const node of nodes) await until('the cluster is whole', () => isWhole(node), 30_000)
@@ -70,10 +70,10 @@ export async function aTlsRedisCluster(context: Mocha.Context, options: TlsServe
 
 export interface SentinelPlan {
   readonly primary: TlsRedis
-  /** The primary's name at the Sentinel. */
+  /** The name of the primary in Sentinel. */
   readonly name: string
   readonly primaryPassword: string
-  /** Of the default user and of the user `petstore`. */
+  /** The passwords of the default user and of the user `petstore`. */
   readonly sentinelPasswords: { readonly default: string; readonly petstore: string }
 }
 
@@ -101,7 +101,7 @@ async function startSentinel(port: number, options: TlsServerOptions, plan: Sent
     ['sentinel', `down-after-milliseconds ${name} 1000`],
     ['sentinel', `failover-timeout ${name} 5000`],
   ]
-  // Sentinel writes what it learns into its settings.
+  // Sentinel writes its state to its configuration file.
   const folder = join(options.authority.folder, `sentinel-${port}`)
   mkdirSync(folder)
   const file = join(folder, 'sentinel.conf')

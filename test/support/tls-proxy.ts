@@ -10,7 +10,7 @@ export interface TlsProxyOptions {
   readonly certificate: IssuedCertificate
 }
 
-/** On 127.0.0.1. Requires client certificates and passes on what it decrypts. */
+/** Listens on 127.0.0.1, requires client certificates, and forwards the decrypted bytes. */
 export interface TlsProxy {
   readonly port: number
   close(): Promise<void>
@@ -39,7 +39,7 @@ export async function startTlsProxy(target: { host: string; port: number }, opti
       upstream.on('close', () => client.destroy())
     },
   )
-  // A rejected handshake ends its own connection.
+  // A failed handshake closes only its own connection.
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { endProcesses, startService } from '../support/process.js'
 
-/** Tests run at the root of the repository. */
+/** Tests run in the root of the repository. */
 const page = readFileSync('docs/api/int64.md', 'utf8')
 const examples = [...page.matchAll(/```js\n([\s\S]*?)```\s+It prints:\s+```text\n([\s\S]*?)```/g)].map(([, code, output]) => ({
   code: code as string,
@@ -17,13 +17,13 @@ const FLAGS = 'rawJSON' in JSON ? [] : ['--harmony-json-parse-with-source']
 describe('docs/api/int64.md', () => {
   after(endProcesses)
 
-  it('shows two examples, each with what it prints', () => {
+  it('has two examples, each with its output', () => {
     expect(examples).to.have.length(2)
     expect(page.match(/```js/g)).to.have.length(2)
   })
 
   for (const [index, { code, output }] of examples.entries()) {
-    it(`prints what it says in example ${index + 1}, and the service keeps every digit`, async () => {
+    it(`shows the output of example ${index + 1}, and the service keeps every digit`, async () => {
       const service = await startService({ SAMPLE_DATA: 'off' })
       const env = { PATH: process.env['PATH'], API_KEY: service.keys.free, PETSTORE_URL: service.url }
       const { stdout, stderr } = await promisify(execFile)(process.execPath, [...FLAGS, '--input-type=module', '--eval', code], { env })

@@ -23,7 +23,7 @@ const OTHER_PLANS: Plans = {
   failedAuthenticationsPerMinute: 24,
 }
 
-/** Names that real environments hold and that are not settings. */
+/** Variables of real environments that are not settings. */
 const FOREIGN_NAMES = `
   PATH HOME USER LOGNAME SHELL TERM PWD OLDPWD LANG LC_ALL TZ EDITOR PAGER HOSTNAME MAIL SHLVL DISPLAY TMPDIR XDG_RUNTIME_DIR SSH_AUTH_SOCK
   SUDO_USER HOSTTYPE NODE_ENV NODE_OPTIONS NODE_PATH NODE_EXTRA_CA_CERTS NODE_VERSION YARN_VERSION npm_config_cache npm_lifecycle_event
@@ -342,8 +342,8 @@ describe('the settings', () => {
 
     it('are refused when their file cannot be read, and the fault names the file', () => {
       const path = join(directory, 'missing')
-      expect(faultsOf({ CURSOR_SECRET_FILE: path })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file that it names (ENOENT)'])
-      expect(faultsOf({ CURSOR_SECRET_FILE: directory })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file that it names (EISDIR)'])
+      expect(faultsOf({ CURSOR_SECRET_FILE: path })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file (ENOENT)'])
+      expect(faultsOf({ CURSOR_SECRET_FILE: directory })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file (EISDIR)'])
     })
 
     it('are 32 bytes or more for CURSOR_SECRET, counted in UTF-8', () => {
@@ -447,7 +447,7 @@ describe('the settings', () => {
       expect(faultsOf({ MONGODB_URL, REDIS_URL, TRUSTED_PROXY_HOPS, CURSOR_SECRET_FILE: aFile(SECRET) })).to.deep.equal([])
     })
 
-    it('require TRUSTED_PROXY_HOPS, 0 included, and say what to set it to', () => {
+    it('require TRUSTED_PROXY_HOPS, even if it is 0, and the error says what to set it to', () => {
       const fault =
         'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none'
       for (const urls of [
@@ -465,7 +465,7 @@ describe('the settings', () => {
       expect([cursorSecret, trustedProxyHops, distributed?.mongodbUrl]).to.deep.equal([undefined, 0, MONGODB_URL])
     })
 
-    it('contradict STORAGE=memory, for a command too', () => {
+    it('contradict STORAGE=memory, also for a command', () => {
       const fault = 'STORAGE=memory contradicts MONGODB_URL and REDIS_URL; set either STORAGE or the URLs'
       expect(faultsOf({ ...BOTH, STORAGE: 'memory' })).to.deep.equal([fault])
       expect(faultsOf({ ...REQUIRED, REDIS_URL, MONGODB_URL_FILE: aFile(MONGODB_URL), STORAGE: 'memory' })).to.deep.equal([fault])
@@ -475,14 +475,14 @@ describe('the settings', () => {
     it('are read with every other fault for a command, too', () => {
       expect(() => readConfig({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: 'short', PORT: 'x', LOGLEVEL: 'info' }, 'command'))
         .to.throw(ConfigError)
-        .with.property('faults')
+        .with.property('problems')
         .that.has.lengthOf(3)
     })
 
     it('leave the sample data out, and refuse to be given any: an empty store must not fill up by itself', () => {
       expect(readConfig(BOTH).sampleData).to.equal(false)
       expect(readConfig({ ...BOTH, SAMPLE_DATA: 'off' }).sampleData).to.equal(false)
-      const fault = 'SAMPLE_DATA is for a process without MONGODB_URL; use petstore seed'
+      const fault = 'SAMPLE_DATA=on works only without MONGODB_URL; use petstore seed'
       expect(faultsOf({ ...BOTH, SAMPLE_DATA: 'on' })).to.deep.equal([fault])
     })
   })
@@ -491,11 +491,11 @@ describe('the settings', () => {
     const NODE_ENV = 'production'
     const URLS = { MONGODB_URL: 'mongodb://db', REDIS_URL: 'redis://cache' }
 
-    it('are rejected without a choice of storage, with a message that names both', () => {
+    it('are rejected without a choice of storage, and the error names both choices', () => {
       const faults = faultsOf({ NODE_ENV })
       expect(faults).to.have.lengthOf(1)
       expect(faults[0])
-        .to.match(/^NODE_ENV=production needs a choice of storage: /)
+        .to.match(/^NODE_ENV=production requires a choice of storage: /)
         .and.include('set MONGODB_URL and REDIS_URL')
         .and.include('STORAGE=memory')
     })
@@ -508,20 +508,20 @@ describe('the settings', () => {
       expect(readConfig({ NODE_ENV, ...URLS, CURSOR_SECRET: SECRET, TRUSTED_PROXY_HOPS: '1' })).to.have.property('distributed')
     })
 
-    it('need no choice for a command, which keeps no data in its process', () => {
+    it('require no choice for a command, which keeps no data in its process', () => {
       expect(faultsOf({ NODE_ENV }, 'command')).to.deep.equal([])
     })
 
-    it('point out a misspelt URL next to the missing choice', () => {
+    it('report a misspelled URL in addition to the missing choice', () => {
       expect(faultsOf({ NODE_ENV, MONGODB_URI: 'mongodb://db' })).to.have.lengthOf(2)
     })
 
-    it('of any other value need no choice', () => {
+    it('require no choice with any other NODE_ENV', () => {
       for (const other of ['development', 'test', '', 'prod', 'Production']) expect(faultsOf({ NODE_ENV: other })).to.deep.equal([])
     })
   })
 
-  it('take STORAGE=memory outside production too, where it changes nothing', () => {
+  it('accept STORAGE=memory outside production, where it changes nothing', () => {
     expect(readConfig({ STORAGE: 'memory' })).to.deep.equal(readConfig({}))
   })
 
@@ -578,7 +578,7 @@ describe('the settings', () => {
 
     it('say so in the message, a line for each', () => {
       const { message } = new ConfigError(['first fault', 'second fault'])
-      expect(message.split('\n')).to.deep.equal(['The settings are not usable:', '  - first fault', '  - second fault'])
+      expect(message.split('\n')).to.deep.equal(['The settings are not valid:', '  - first fault', '  - second fault'])
     })
   })
 
@@ -610,12 +610,12 @@ describe('the settings', () => {
       ['ADMINPORT', 'ADMIN_PORT'],
       ['ADMIN_HOSTS', 'ADMIN_HOST'],
     ] as const) {
-      it(`and are a near miss of one are an error that names it, without the value: ${name}`, () => {
+      it(`and are near misses are errors that name the setting but not the value: ${name}`, () => {
         expect(faultsOf({ [name]: 'hunter2' })).to.deep.equal([`${name} is not a setting; did you mean ${meant}?`])
       })
     }
 
-    it('and are anything else are ignored, one by one: variables of shells, tools, CI, containers, clouds and other programs', () => {
+    it('and belong to shells, tools, CI, containers, clouds and other programs are ignored', () => {
       for (const name of FOREIGN_NAMES) expect(faultsOf({ [name]: 'tcp://10.0.0.1:6379' }), name).to.deep.equal([])
     })
 
@@ -623,7 +623,7 @@ describe('the settings', () => {
       expect(() => readConfig({ PORT: undefined, MONGODB_URI: undefined, REDIS_URL_FILE: undefined })).not.to.throw()
     })
 
-    it('and come from Kubernetes for each service of a namespace are ignored', () => {
+    it('and are set by Kubernetes for each service of a namespace are ignored', () => {
       const services = [
         'REDIS',
         'MONGODB',
@@ -666,7 +666,7 @@ describe('the settings', () => {
       expect(plans.plans.enterprise).to.deep.equal({ mode: 'enforce' })
     })
 
-    it('may set any limit to 2^31 - 1, the most that the int32 of the quota headers holds, and say so of more', () => {
+    it('accept limits up to 2^31 - 1, the maximum of the int32 quota headers, and the error for more names it', () => {
       for (const path of ['plans.free.limits.minute', 'plans.enterprise.limits.day', 'failedAuthenticationsPerMinute']) {
         expect(faultsWith(path, 2_147_483_647)).to.deep.equal([])
         expect(faultsWith(path, 2_147_483_648)[0]).to.match(/2147483647/)
@@ -756,8 +756,8 @@ function faultsOf(env: Environment, purpose?: Purpose): readonly string[] {
     readConfig(env, purpose)
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    for (const fault of error.faults) expect(error.message).to.include(fault)
-    return error.faults
+    for (const problem of error.problems) expect(error.message).to.include(problem)
+    return error.problems
   }
   return []
 }

@@ -10,12 +10,12 @@ import { until } from '../support/until.js'
 
 const CLIENTS = 200
 
-/** Two, so that also an operating system that takes the whole first response off the service's hands leaves it one to hold. */
+/** Two, because the operating system's buffers may take the whole first response. */
 const REQUESTS_EACH = 2
 
 const MEMORY_LIMIT_MB = 200
 
-/** How often the memory is measured once all requests were received: every 10 ms. */
+/** Measurements after all requests are received, one every 10 ms. */
 const SAMPLES = 200
 
 describe('the files of the docs', function () {
@@ -57,7 +57,7 @@ describe('the files of the docs', function () {
     })
     afterEach(() => rmSync(root, { recursive: true }))
 
-    it('prevent the start, with one sentence that says what to do', async () => {
+    it('prevent the start with one sentence that says what to do', async () => {
       const { code, stderr } = await serveIn(root, 'on')
       expect(code).to.equal(1)
       expect(stderr).to.match(/^The docs page is not built: \S+\/scalar\.js is missing\. Run npm run build, or set DOCS=off\n$/)
@@ -65,7 +65,7 @@ describe('the files of the docs', function () {
 
     it('are not needed with DOCS=off', async () => {
       const { stderr } = await serveIn(root, 'off')
-      // It got as far as its port, which no process may have.
+      // It started up to its port, on an IP address that this machine does not have.
       expect(stderr).to.match(/^Cannot listen on 192\.0\.2\.1:/)
     })
   })

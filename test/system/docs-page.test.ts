@@ -81,7 +81,7 @@ describe('the docs page, in Chromium', function () {
     await page.getByRole('dialog').getByText('"Rex"').waitFor()
   })
 
-  it('sends requests to the origin that it was opened from, although the document names another', async () => {
+  it('sends requests to its own origin, although the document names another server', async () => {
     const { page, complaints } = await openDocs({ from: `http://localhost:${new URL(service.url).port}` })
     expect((await service.send('/openapi.json')).json.servers[0].url).to.equal(`${service.url}/v1`)
     await listPets(page, service.keys.free)

@@ -158,7 +158,7 @@ describe('the service, when MongoDB goes away', () => {
       })
     }
 
-    it('stops within SHUTDOWN_TIMEOUT_MS, closing MongoDB and Redis included, while both are frozen', async function () {
+    it('stops within SHUTDOWN_TIMEOUT_MS, including closing MongoDB and Redis, while both are frozen', async function () {
       const ownRedis = await anOwnRedis(this)
       const service = await startService({ ...settings, REDIS_URL: ownRedis.url, SHUTDOWN_TIMEOUT_MS: '300' })
       expect((await service.send('/v1/pets', { key })).status).to.equal(200)

@@ -48,13 +48,13 @@ describe('petstore openapi', () => {
     [{ HOST: '::' }, 'http://localhost:8080/v1'],
     [{}, 'http://127.0.0.1:8080/v1'],
   ] satisfies [Settings, string][]) {
-    it(`names the server ${url} with the settings ${JSON.stringify(settings)}`, async () => {
+    it(`contains the server URL ${url} with the settings ${JSON.stringify(settings)}`, async () => {
       const { servers } = JSON.parse((await openApi([], settings)).stdout) as { servers: { url: string }[] }
       expect(servers.map((server) => server.url)).to.deep.equal([url])
     })
   }
 
-  it('needs neither what replicas have to be told nor a choice of storage in production', async () => {
+  it('requires neither the settings of replicas nor a choice of storage in production', async () => {
     const wanted = (await openApi()).stdout
     expect((await openApi([], { NODE_ENV: 'production' })).stdout).to.equal(wanted)
     expect((await openApi([], { MONGODB_URL: 'mongodb://db', REDIS_URL: 'redis://cache' })).stdout).to.equal(wanted)

@@ -101,7 +101,7 @@ describe('the service, started with settings', () => {
     expect(await statusOf(service.send('/docs'))).to.equal(404)
   })
 
-  it('keeps everything in this process in production with STORAGE=memory, beside variables of other programs', async () => {
+  it('keeps all data in this process in production with STORAGE=memory, and ignores variables of other programs', async () => {
     const service = await startService({ NODE_ENV: 'production', STORAGE: 'memory', REDIS_HOST: 'cache', LOG_FORMAT: 'json' })
     expect(service.notice).to.match(/\ball data lives in this process\b/)
     expect(await statusOf(service.send('/v1/pets', { key: service.keys.free }))).to.equal(200)
@@ -173,7 +173,7 @@ describe('a start that cannot succeed', () => {
     expect(ended.stderr).to.not.include('    at ')
   })
 
-  it('because the name of a setting is misspelt asks whether that setting was meant', async () => {
+  it('because the name of a setting is misspelled suggests that setting', async () => {
     const ended = await runPetstore(['serve'], { MONGODB_URI: 'mongodb://petstore:hunter2@db/pets' })
     expect(ended).to.include({ exitCode: 2, stdout: '' })
     expect(ended.stderr)
@@ -181,7 +181,7 @@ describe('a start that cannot succeed', () => {
       .and.not.include('hunter2')
   })
 
-  it('because NODE_ENV is production and nothing says where data lives names both choices', async () => {
+  it('because NODE_ENV is production without a choice of storage names both choices', async () => {
     const ended = await runPetstore(['serve'], { NODE_ENV: 'production' })
     expect(ended).to.include({ exitCode: 2, stdout: '' })
     expect(ended.stderr).to.match(/^ {2}- NODE_ENV=production .*\bMONGODB_URL and REDIS_URL\b.*\bSTORAGE=memory\b/m)
@@ -200,7 +200,7 @@ describe('a start that cannot succeed', () => {
     }
   })
 
-  it('because it lacks what every replica has to be told says so of each, and repeats no password', async () => {
+  it('because CURSOR_SECRET and TRUSTED_PROXY_HOPS are missing names both, and repeats no password', async () => {
     const ended = await runPetstore(['serve'], { MONGODB_URL: 'mongodb://petstore:hunter2@db/pets', REDIS_URL: 'redis://cache' })
     expect(ended).to.include({ exitCode: 2, stdout: '' })
     expect(ended.stderr)

@@ -10,7 +10,7 @@ import { until, within } from '../support/until.js'
 
 /** Far below the SHUTDOWN_TIMEOUT_MS of the tests that use it: nothing was waited for that long. */
 const SOON_MS = 4_000
-/** Of the largest file of the docs page, as the build has put it there. */
+/** The size of the largest file of the docs page in the build. */
 const scalarBytes = statSync(new URL('../../src/adapters/http/docs/scalar.js', import.meta.url)).size
 const LONG_MS = '60000'
 
@@ -24,7 +24,7 @@ const BUSY_AT_STOP = {
   NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(BUSY_SCRIPT.join('\n'))}`,
 }
 
-/** Throws where no request handler can catch it. */
+/** Throws outside every request handler. */
 const CRASH_SCRIPT = "process.on('SIGUSR2', () => { throw new Error('planted') })"
 const CRASH_ON_SIGUSR2 = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(CRASH_SCRIPT)}` }
 
@@ -107,7 +107,7 @@ describe('the service, told to stop', () => {
   }
 
   for (const port of ['url', 'adminUrl'] as const) {
-    it(`closes a connection on which the head of a request never ends: ${port}`, async () => {
+    it(`closes a connection with an incomplete request head: ${port}`, async () => {
       const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
       const socket = await openSocket(service[port])
       socket.write('GET /livez HT')
@@ -119,7 +119,7 @@ describe('the service, told to stop', () => {
     })
   }
 
-  it('closes a connection on which the body of a request never ends', async () => {
+  it('closes a connection with an incomplete request body', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
     const pet = await halfSentPet(service)
     service.signal('SIGTERM')
@@ -128,7 +128,7 @@ describe('the service, told to stop', () => {
     expect(await pet.status).to.equal('no answer')
   })
 
-  it('serves one more request on a connection that was idle, because a load balancer may just have sent it', async () => {
+  it('serves one more request on an idle connection, because a load balancer may just have sent it', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
     const socket = await openSocket(service.url)
     socket.write('GET /livez HTTP/1.1\r\nHost: pets\r\n\r\n')
@@ -143,21 +143,24 @@ describe('the service, told to stop', () => {
     expect(await service.ended).to.include({ exitCode: 0 })
   })
 
-  it('after an uncaught exception finishes the request in flight, closes idle connections at once, and exits with 1', async () => {
+  it('after an uncaught exception finishes requests in flight, closes idle connections at once, and exits with 1', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS, DRAIN_DELAY_MS: '30000', ...CRASH_ON_SIGUSR2 })
     const idle = await openSocket(service.url)
     const idleClosed = once(idle.resume(), 'end')
-    // More than a client that does not read and the system's buffers can take.
+    // More than the buffers of the operating system can take while the client does not read.
     const reader = await openSocket(service.url)
     reader.pause().write('GET /docs/scalar.js HTTP/1.1\r\nHost: pets\r\n\r\n'.repeat(20))
     await fetch(`${service.url}/livez`)
     service.signal('SIGUSR2')
     await within(SOON_MS, 'the idle connection is closed', idleClosed)
+    // A second exception must not cut the request either.
+    service.signal('SIGUSR2')
+    await until('both exceptions are logged', () => service.logLines.filter((line) => line.includes('planted')).length === 2)
     expect(await receivedBytes(reader)).to.be.above(20 * scalarBytes)
     const { exitCode } = await within(SOON_MS, 'the service ends', service.ended)
     expect(exitCode).to.equal(1)
-    const last = service.logLines.slice(-3).map((line) => JSON.parse(line) as { level: number; msg: string; reason?: string })
-    expect(last.map(({ msg }) => msg)).to.deep.equal(['uncaught', 'stopping', 'stopped'])
+    const last = service.logLines.slice(-4).map((line) => JSON.parse(line) as { level: number; msg: string })
+    expect(last.map(({ msg }) => msg)).to.deep.equal(['uncaught', 'stopping', 'uncaught', 'stopped'])
     expect(last[0]?.level).to.equal(60)
   })
 
@@ -271,7 +274,7 @@ async function get(url: string, agent: Agent): Promise<void> {
   await once(incoming.resume(), 'close')
 }
 
-/** All that comes until the service ends the connection. */
+/** The number of bytes until the service ends the connection. */
 async function receivedBytes(socket: Socket): Promise<number> {
   let bytes = 0
   socket.on('data', (chunk: Buffer) => (bytes += chunk.length))

@@ -39,7 +39,7 @@ describe('the service on MongoDB and Redis over TLS', function () {
     return sharedSettings({ url: mongo.url('localhost', { tls: 'true', ...tlsOptions }) }, redisUrl)
   }
 
-  it('creates pets and decides quotas, and the commands see what it did', async () => {
+  it('creates pets and decides quotas, and the commands read the same data', async () => {
     const settings = settingsFor('localhost')
     const service = await startService(settings)
     const { key, keyId } = await issueKey(settings)
@@ -49,10 +49,10 @@ describe('the service on MongoDB and Redis over TLS', function () {
     expect(await service.stop()).to.equal(0)
   })
 
-  it('logs why a Redis is not used whose certificate has another name, and serves', async () => {
+  it('logs why it does not use a Redis whose certificate has another name, and serves requests', async () => {
     const settings = settingsFor('127.0.0.1')
     const service = await startService(settings)
-    await until('it says why', () => service.logLines.some((line) => line.includes(`IP: 127.0.0.1 is not in the cert's list`)))
+    await until('the log has the reason', () => service.logLines.some((line) => line.includes(`IP: 127.0.0.1 is not in the cert's list`)))
     const { key } = await issueKey(settings)
     expect(await service.send('/v1/pets', { key })).to.have.property('status', 200)
   })
@@ -61,7 +61,7 @@ describe('the service on MongoDB and Redis over TLS', function () {
     ['MONGODB_URL', (file: string) => ({ MONGODB_URL: mongo.url('localhost', { tls: 'true', tlsCAFile: file }) })],
     ['REDIS_URL', (file: string) => ({ REDIS_URL: `rediss://localhost:${redis.port}?tlsCAFile=${file}` })],
   ] as const) {
-    it(`does not start where the authority's file of ${name} cannot be read, and names it`, async () => {
+    it(`does not start if the tlsCAFile of ${name} cannot be read, and the error names the file`, async () => {
       const { exitCode, stderr } = await runPetstore(['serve'], {
         PORT: '0',
         ADMIN_PORT: '0',

@@ -37,7 +37,7 @@ export interface AppDeps {
   /** Empty where links are relative. */
   readonly publicUrl: string
   readonly trustedProxyHops: number
-  /** API requests that are handled at a time. */
+  /** API requests that may be in flight at the same time. */
   readonly maxInFlight: number
   /** Whether `/docs` and the OpenAPI document are served. */
   readonly docs: boolean

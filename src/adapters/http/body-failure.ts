@@ -24,7 +24,7 @@ function bodyTimeout(): HttpError {
   return new HttpError('request_timeout', { headers: { Connection: 'close' } })
 }
 
-/** The client is gone, or sent something that is not a body. */
+/** The client disconnected, or the framing of the body is not valid. */
 export function unreadableBody(cause: Error): HttpError {
   return new HttpError('bad_request', {
     message: 'The body ended early, or its framing is not valid.',
@@ -33,7 +33,7 @@ export function unreadableBody(cause: Error): HttpError {
   })
 }
 
-/** The rest of the body is not worth reading. */
+/** Closes the connection, because the rest of the body is not read. */
 export function payloadTooLarge(): HttpError {
   return new HttpError('payload_too_large', { headers: { Connection: 'close' } })
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 
 const brokenBodies = new WeakMap<IncomingMessage, AbortController>()
 
-/** Aborts, with the parser's error as its reason, when the rest of the request's body cannot be read although the connection is open. */
+/** Aborts, with the parser's error as the reason, if the rest of the request's body cannot be read although the connection is open. */
 export function brokenBodySignal(request: IncomingMessage): AbortSignal {
   return brokenBody(request).signal
 }
@@ -14,14 +14,14 @@ function brokenBody(request: IncomingMessage): AbortController {
   return controller
 }
 
-/** What a failed parser leaves to be done on a connection. */
-export type FailedMessage =
-  /** The error is in the body of a request that has its response already, or gets it from its handler. */
+/** The part of a message in which the parser failed. */
+export type FailedPart =
+  /** In the body of a request whose handler responds, or has responded. */
   | 'body'
-  /** The error is in front of any request that the server has seen: it needs a response of its own. */
+  /** In the head of a request that no handler has seen: the error needs a response of its own. */
   | 'head'
 
-/** One client connection and the requests on it, which may be pipelined: responses leave in the order of their requests. */
+/** One client connection and the requests on it, which may be pipelined: responses are sent in request order. */
 export class Connection {
   #unfinished = 0
   #lastRequest: IncomingMessage | undefined
@@ -33,7 +33,7 @@ export class Connection {
 
   constructor(readonly socket: Socket) {}
 
-  /** Responses that are still to be finished. */
+  /** Number of unfinished responses. */
   get unfinished(): number {
     return this.#unfinished
   }
@@ -42,47 +42,50 @@ export class Connection {
     return this.#unfinished > 0
   }
 
-  /** Whether `fail` was called. */
-  get hasFailed(): boolean {
-    return this.#hasFailed
+  /** Whether a response has announced the end of the connection: requests after it get no response (RFC 9112, 9.6). */
+  get isEnding(): boolean {
+    return this.#lastResponse?.headersSent === true && !this.#lastResponse.shouldKeepAlive
   }
 
-  /** Whether it was closed before a response was written in full. */
+  /** Whether the connection closed before a response was written in full. */
   get wasCut(): boolean {
     return this.isBusy || this.#wasCut
   }
 
-  /** Whether a request has arrived in full and its response is still to be finished. */
+  /** Whether a request has arrived in full and its response is unfinished. Only the last of several requests can be incomplete. */
   get isServing(): boolean {
-    return this.isBusy && this.#lastRequest?.complete === true
+    return this.#unfinished > 1 || (this.isBusy && this.#lastRequest?.complete === true)
   }
 
   /** Call for each request as soon as its head is read. */
   add(request: IncomingMessage, response: ServerResponse): void {
+    // Node closes the connection after the first response that announces it: an earlier one would cost this request its response.
+    if (this.#closesSoon && this.isBusy && this.#lastResponse?.headersSent === false) this.#lastResponse.shouldKeepAlive = true
     this.#unfinished += 1
     this.#lastRequest = request
     this.#lastResponse = response
-    // Node's parser drops what follows a request for an upgrade in the same segment.
+    // Node's parser discards what follows an upgrade request in the same segment.
     if (this.#closesSoon || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => {
       this.#unfinished -= 1
-      // Node calls a response finished also when the connection is destroyed under it.
+      // Node also reports a response as finished if its connection is destroyed.
       if (this.socket.destroyed && !this.socket.writableFinished) this.#wasCut = true
       if (!this.isBusy) this.#whenIdle?.()
     })
   }
 
-  /** Responses that have not begun, and those to come, announce the end of the connection. */
+  /** Announces the end of the connection (`Connection: close`) on the last response, unless its headers are sent. */
   closeSoon(): void {
     this.#closesSoon = true
     if (this.isBusy && this.#lastResponse?.headersSent === false) this.#lastResponse.shouldKeepAlive = false
   }
 
   /**
-   * Nothing more can be read. Calls `conclude` when the responses before the error are finished; a handler that is reading the
-   * broken body learns of it through `brokenBodySignal`.
+   * Call when the parser fails, after which no request can be read. Calls `conclude` once, when the responses to earlier requests are
+   * finished. Aborts `brokenBodySignal` for a handler that is reading the broken body. Ignores further errors.
    */
-  fail(error: Error, conclude: (failed: FailedMessage) => void): void {
+  fail(error: Error, conclude: (part: FailedPart) => void): void {
+    if (this.#hasFailed) return
     this.#hasFailed = true
     const request = this.#lastRequest
     if (request && !request.complete) {

@@ -16,25 +16,25 @@ import { openApiText } from './openapi.js'
 import type { ServicePage } from './routes.js'
 import { toServerUrl } from './server-url.js'
 
-/** `npm run build` puts them there, each with a compressed copy in `.br` and in `.gz`. */
+/** `npm run build` creates these files, each with compressed copies (`.br` and `.gz`). */
 const FILES_FOLDER = fileURLToPath(new URL('docs/', import.meta.url))
 
-/** The page and the document change with a release, so a client asks each time whether its copy is still current. */
+/** The page and the document change with a release, so clients revalidate their copies on each use. */
 const REVALIDATE = { 'Cache-Control': 'no-cache' }
 const CACHE_FOR_AN_HOUR = { 'Cache-Control': 'public, max-age=3600' }
 
 const HTML = { 'Content-Type': 'text/html; charset=utf-8' }
 const JAVASCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' }
 
-/** A document has one text per server URL: as many as this machine has IP addresses, where `PUBLIC_URL` is unset. */
+/** If `PUBLIC_URL` is not set, a document has one text per IP address of this machine, because it names the server URL. */
 const CACHED_TEXTS = 16
 
 type Encoding = 'br' | 'gzip' | 'identity'
 
-/** A text in every encoding. */
+/** One text in every encoding. */
 type Encoded = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
 
-/** The OpenAPI document in two formats, and a page that shows it and loads nothing from another origin. */
+/** The OpenAPI document in two formats, and a page that displays it and loads nothing from other origins. */
 export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): ServicePage[] {
   const document = (format: 'json' | 'yaml') => documentHandler(publicUrl, (serverUrl) => openApiText({ serverUrl, plans }, format))
   return [
@@ -49,18 +49,18 @@ export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Pla
   ]
 }
 
-/** Returns 304 to a client that already has what `handle` sends. Each encoding has an `ETag` of its own. */
+/** Returns 304 if the client already has the response of `handle`. Each encoding has its own `ETag`. */
 function revalidated(headers: Readonly<Record<string, string>>, handle: (ctx: RequestContext) => Promise<void>): Middleware {
   return async function sendIfChanged(ctx) {
     ctx.vary('Accept-Encoding')
     await handle(ctx)
-    // Only now, so that an error is never cached.
+    // After `handle`, so that errors are never cached.
     ctx.set(headers)
     if (ctx.fresh) ctx.status = 304
   }
 }
 
-/** Streams a file, so that a client that does not read costs no more than one chunk of it. */
+/** Streams a file, so that a client that does not read holds only one chunk of it in memory. */
 function fileHandler(name: string): (ctx: RequestContext) => Promise<void> {
   try {
     accessSync(join(FILES_FOLDER, name))
@@ -72,12 +72,12 @@ function fileHandler(name: string): (ctx: RequestContext) => Promise<void> {
   return async (ctx) => {
     await send(ctx, name, { root: FILES_FOLDER, setHeaders: (_response, _path, stats) => void (ctx.etag = etag(stats)) })
     const file = ctx.body as ReadStream
-    // Koa closes the file with the response. A pipelined response whose connection closes before its turn never begins, nor ends.
+    // Koa closes the file when the response closes. A pipelined response that never started emits no `close` when the connection does.
     ctx.req.once('close', () => file.destroy())
   }
 }
 
-/** Generates and compresses a text at the first request for it: every further response shares the same bytes. */
+/** Generates and compresses a text when it is first requested. All later responses share its bytes. */
 function documentHandler(publicUrl: string, generate: (serverUrl: string) => string): (ctx: RequestContext) => Promise<void> {
   const texts = new LRUCache<string, Encoded>({
     max: CACHED_TEXTS,
@@ -105,8 +105,8 @@ function acceptedEncoding(ctx: RequestContext): Encoding {
 }
 
 /**
- * The IP address and port at which this connection reached the process. Never the Host header: it is the client's to choose.
- * A connection that the client has closed has no address any more, and nobody reads its response.
+ * The IP address and port that the client connected to. Never the Host header, which the client controls. A closed connection has no IP
+ * address, and its response is never sent.
  */
 function urlOfConnection({ localAddress = 'localhost', localPort = 0 }: Socket): string {
   return toServerUrl(localAddress, localPort)

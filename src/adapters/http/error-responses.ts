@@ -3,13 +3,13 @@ import { ERROR_CATALOGUE } from './error-catalogue.js'
 
 interface ErrorResponse {
   readonly description: string
-  /** All of one status. */
+  /** All with the same status. */
   readonly codes: readonly ErrorCode[]
 }
 
 /**
- * The error responses that the OpenAPI document describes by status: those that programs treat differently, and those with headers of their
- * own. All other errors are its `default`.
+ * The error responses that the OpenAPI document describes by status: those that programs handle differently, and those with additional
+ * headers. Its `default` response describes all other errors.
  */
 export const ERROR_RESPONSES = {
   InvalidParameter: {
@@ -42,28 +42,29 @@ export const ERROR_RESPONSES = {
   },
   TooManyRequests: {
     description:
-      'A limit is reached, or the key is banned. Wait as long as `Retry-After` says: it is exact. Use exponential backoff if the retry is ' +
-      'rejected, too. A rejected request does not count toward any limit. If you keep sending requests after a 429, the key is banned: for ' +
+      'A limit is reached, or the key is banned. Wait for the number of seconds in `Retry-After`, which is exact. If the retry is ' +
+      'rejected too, use exponential backoff. A rejected request does not count toward any limit. If you keep sending requests after a 429, the key is banned: for ' +
       '60 seconds at first, then twice as long each time, up to 24 hours.',
     codes: ['rate_limit_exceeded', 'daily_quota_exceeded', 'key_temporarily_banned', 'too_many_failed_authentications'],
   },
   ServiceUnavailable: {
-    description: 'The service is temporarily unavailable. The request does not count toward any limit. Retry after `Retry-After`.',
+    description:
+      'The service is temporarily unavailable. The request does not count toward any limit. Retry after the number of seconds in `Retry-After`.',
     codes: ['service_unavailable'],
   },
 } as const satisfies Record<string, ErrorResponse>
 
 export type ErrorResponseName = keyof typeof ERROR_RESPONSES
 
-/** What every operation may return. */
+/** The error responses that every operation may return. */
 export const COMMON_ERROR_RESPONSES: readonly ErrorResponseName[] = ['InvalidApiKey', 'TooManyRequests', 'ServiceUnavailable']
 
-export function statusOf(name: ErrorResponseName): number {
+export function toStatus(name: ErrorResponseName): number {
   return ERROR_CATALOGUE[ERROR_RESPONSES[name].codes[0]].status
 }
 
-/** The codes of the `default` response: those that no other one has. */
-export function otherCodes(): ErrorCode[] {
+/** The codes of the `default` response: those that no other response has. */
+export function listOtherCodes(): ErrorCode[] {
   const documented = new Set<ErrorCode>(Object.values(ERROR_RESPONSES).flatMap(({ codes }) => codes as readonly ErrorCode[]))
   return (Object.keys(ERROR_CATALOGUE) as ErrorCode[]).filter((code) => !documented.has(code))
 }

@@ -9,16 +9,16 @@ export const BODY_LIMIT_BYTES = 64 * 1024
 /** Levels of arrays and objects in a body: a pet has one. */
 export const JSON_DEPTH_LIMIT = 32
 
-/** The longest that a body may take to arrive; below `requestTimeout`, so that this answer still has all its headers. */
+/** The longest that a body may take to arrive; below `requestTimeout`, so that the 408 still has all its headers. */
 export const BODY_TIMEOUT_MS = 15_000
 
-/** A connection on which nothing could be read or written for so long is closed, whatever is in flight on it. */
+/** A connection without reads or writes for this long is closed, even if requests are in flight on it. */
 export const STALLED_SOCKET_MS = 30_000
 
-/** A connection with more unfinished responses is closed: each costs memory or a file descriptor, and no client waits for so many. */
+/** A connection with more unfinished responses is closed: each uses memory or a file descriptor, and no real client pipelines as many. */
 export const PIPELINE_LIMIT = 32
 
-/** How long a connection that the server ends stays open for the client to read the last response. */
+/** How long a connection stays open after the server has ended its side, so that the client can read the last response. */
 export const LINGER_MS = 1_000
 
 export const SERVER_OPTIONS: ServerOptions = {
@@ -48,7 +48,7 @@ export function securityHeaders({ publicUrl }: { publicUrl: string }): Middlewar
   }
 }
 
-/** Only where `PUBLIC_URL` is https: a host that serves plain HTTP must not promise HTTPS for a year. */
+/** Only if `PUBLIC_URL` is https: a host that serves plain HTTP must not make browsers require HTTPS for a year. */
 export function strictTransportSecurity(publicUrl: string): Readonly<Record<string, string>> {
   return publicUrl.startsWith('https://') ? { 'Strict-Transport-Security': 'max-age=31536000' } : {}
 }

@@ -13,9 +13,9 @@ export interface Dependency {
 }
 
 export interface HealthDetails {
-  /** `ok` if the process accepts traffic and everything that it requires is up. */
+  /** `ok` if the process accepts traffic and all required dependencies are up. */
   readonly status: 'ok' | 'failing'
-  /** What `/readyz` says: false while starting and draining only. */
+  /** The result of `/readyz`: false only while the process starts and drains. */
   readonly ready: boolean
   readonly uptimeSeconds: number
   readonly dependencies: Readonly<Record<string, 'up' | 'down'>>
@@ -38,14 +38,14 @@ export class Health {
   }
 
   /**
-   * Without I/O, and whatever the dependencies do: an outage of one that all replicas share would take all of them out of the load balancer
-   * at once, and clients would get its errors instead of ours.
+   * Does no I/O and does not depend on dependencies: an outage of one that all replicas share would otherwise remove all of them from the
+   * load balancer at once, and clients would get its errors instead of ours.
    */
   get isReady(): boolean {
     return this.#phase === 'accepting'
   }
 
-  /** For the operator: never on the API port. Asks every dependency. */
+  /** For operators, and never on the API port. Checks every dependency. */
   async details(): Promise<HealthDetails> {
     const states = await statesOf(this.dependencies)
     const isOk = this.isReady && states.every(({ required, up }) => up || !required)
@@ -64,7 +64,7 @@ async function statesOf(dependencies: readonly Dependency[]): Promise<{ name: st
   )
 }
 
-/** `/livez`: the process runs. `/readyz`: it accepts traffic. Neither does any I/O. */
+/** `/livez`: the process is running. `/readyz`: it accepts traffic. Neither does I/O. */
 export function healthPages(health: Health): ServicePage[] {
   const live: Middleware = async (ctx) => answerJson(ctx, 200, '{"status":"ok"}')
   const ready: Middleware = async (ctx) => {

@@ -42,7 +42,7 @@ export class Metrics {
 
   readonly #clientsGone = new Counter({
     name: 'petstore_clients_gone_total',
-    help: 'Connections that closed before the response was complete, by client or timeout',
+    help: 'Connections that the client or a timeout closed before all responses were complete',
     registers: [this.registry],
   })
   readonly #droppedConnections = new Counter({

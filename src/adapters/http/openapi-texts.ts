@@ -5,13 +5,13 @@ import type { Limits } from '../../core/quota.js'
 import { ERROR_CATALOGUE } from './error-catalogue.js'
 import type { OperationSpec } from './operation.js'
 
-/** What the OpenAPI document says in words, and of headers. */
+/** The texts and headers of the OpenAPI document. */
 
-/** Short, because generators copy it into the header of every file. */
+/** Short, because generators copy it into the header of every file that they create. */
 export const DESCRIPTION = `
 List animals, add an animal and fetch one animal. Every request needs an API key: \`Authorization: Bearer <API_KEY>\`.
 Every response has quota headers and an \`X-Request-Id\`. Every error is \`{code, message, status}\`: branch on \`code\`.
-The limits of the plans are described with the security scheme, and what to do when one is reached with the response 429.
+The security scheme describes the limits of the plans. The 429 response describes what to do when a limit is reached.
 `.trim()
 
 export const securityDescription = ({ plans }: Plans) =>
@@ -22,7 +22,7 @@ Send your API key as \`Authorization: Bearer <API_KEY>\` (RFC 6750). Each key ha
 |---|---|---|
 ${PLAN_NAMES.map((name) => planRow(name, plans[name].limits)).join('\n')}
 
-Windows are fixed: the day resets at 00:00 UTC, the minute at a second that differs per key.
+Windows are fixed: the day resets at 00:00 UTC, and the minute at a second that depends on the key.
 Every authenticated request counts, except those that are rejected with 429 and those that fail with 5xx.
 `.trim()
 
@@ -32,10 +32,10 @@ function planRow(name: PlanName, limits: Limits | undefined): string {
 }
 
 export const ERROR_DESCRIPTION =
-  'Every error has this body. A request that is not readable HTTP gets it too, with 400, 408 or 431, but without quota headers.'
+  'Every error has this body. The response to a request that is not readable HTTP (400, 408 or 431) has it too, but no quota headers.'
 
 export const ERROR_CODE_DESCRIPTION = [
-  'What is wrong, for programs. New codes may be added: treat one that you do not know by its status.',
+  'Identifies the error for programs. New codes may be added: handle a code that you do not know by its status.',
   '',
   '| code | status | meaning |',
   '|---|---|---|',
@@ -49,7 +49,7 @@ const text = (pattern: string, maxLength = 1000) => ({ type: 'string', maxLength
 const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   'X-RateLimit-Limit': {
     description:
-      'The limit of the window with the fewest requests remaining, so it may change from the minute to the day. Without a valid key: the failed authentications per minute that the IP address may have.',
+      'The limit of the window with the fewest requests remaining, so it may change from the minute to the day. Without a valid key: the failure limit of the IP address, in failed authentications per minute.',
     schema: COUNT,
     example: 60,
   },
@@ -70,7 +70,8 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     example: '"minute";r=59;t=21, "day";r=999;t=34021',
   },
   'X-Request-Id': {
-    description: 'Names this request in our logs: quote it when you report an error. It is yours if you sent one that matches the pattern.',
+    description:
+      'Identifies this request in our logs: quote it when you report an error. It is the ID that you sent, if that matches the pattern.',
     schema: text('^[A-Za-z0-9._-]{1,64}$', 64),
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   },
@@ -82,7 +83,7 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   'WWW-Authenticate': { description: 'How to authenticate (RFC 6750).', schema: text('^Bearer .+$'), example: 'Bearer realm="petstore"' },
   Link: {
     description:
-      'Pages: `rel="next"` while there are more, `rel="first"` on all but the first. Deprecated operations: `rel="successor-version"`.',
+      'Lists: `rel="next"` while there are more pages, and `rel="first"` on all pages but the first. Deprecated operations: `rel="successor-version"`.',
     schema: text('^<.+$'),
     example: '</v1/pets?limit=20&cursor=b3BhcXVl>; rel="next"',
   },
@@ -98,7 +99,7 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     example: '@1795132800',
   },
   Sunset: {
-    description: 'When the deprecated operation is removed (RFC 8594).',
+    description: 'The date on which the deprecated operation is removed (RFC 8594).',
     schema: text('^.+ GMT$', 40),
     example: 'Thu, 05 Dec 2030 00:00:00 GMT',
   },
@@ -108,12 +109,12 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     example: 'experimental',
   },
   Accept: {
-    description: 'The media type that the body must have, if it had another.',
+    description: 'The media type that the request body must have. Present if it had another one.',
     schema: text('^application/json$', 20),
     example: 'application/json',
   },
   'Accept-Encoding': {
-    description: 'The encoding that the body must have, if it had another.',
+    description: 'The content coding that the request body must have. Present if it had another one.',
     schema: text('^identity$', 10),
     example: 'identity',
   },
@@ -127,7 +128,7 @@ const NEVER_REQUIRED = ['Idempotent-Replayed', 'Accept', 'Accept-Encoding']
 
 const OPTIONAL = 'Optional-'
 
-/** Whether a header is required is part of its object, so one that some responses may lack is there twice: also as `Optional-…`. */
+/** `required` is a property of the header object, so a header that some responses may lack has a second component, `Optional-…`. */
 export function headerComponents(): Record<string, oas31.HeaderObject> {
   const required = Object.keys(HEADERS).filter((name) => !NEVER_REQUIRED.includes(name))
   const optional = [...QUOTA, ...OF_SOME_OPERATIONS, ...NEVER_REQUIRED]
@@ -137,7 +138,7 @@ export function headerComponents(): Record<string, oas31.HeaderObject> {
   ]) as Record<string, oas31.HeaderObject>
 }
 
-/** References to the headers of the success of this operation. */
+/** References to the headers of the operation's successful response. */
 export function successHeaders({ document, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
   const isListing = status === 200 && !path.includes('{')
   const required = [
@@ -150,7 +151,7 @@ export function successHeaders({ document, path, stability }: OperationSpec, sta
   return references(required, [...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])
 }
 
-/** References to the headers of an error response. The HTTP parser sends some errors of 400 and of `default`, and knows no key and no quota. */
+/** References to the headers of an error response. Some 400 and `default` errors come from the HTTP parser, which knows no key and no quota. */
 export function errorHeaders(status: number | 'default'): Record<string, oas31.ReferenceObject> {
   const mayLackQuota = status === 400 || status === 'default'
   const required = [

@@ -6,7 +6,7 @@ import type { Plans } from '../../core/plan.js'
 import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE, errorBody } from './error-catalogue.js'
 import type { ErrorResponseName } from './error-responses.js'
-import { COMMON_ERROR_RESPONSES, ERROR_RESPONSES, otherCodes, statusOf } from './error-responses.js'
+import { COMMON_ERROR_RESPONSES, ERROR_RESPONSES, listOtherCodes, toStatus } from './error-responses.js'
 import {
   DESCRIPTION,
   ERROR_CODE_DESCRIPTION,
@@ -36,20 +36,20 @@ const error = z
         description: ERROR_CODE_DESCRIPTION,
         example: 'pet_not_found',
       }),
-    message: z.string().max(10_000).meta({ description: 'What is wrong, for people.', example: 'The pet could not be found.' }),
+    message: z.string().max(10_000).meta({ description: 'A description of the error for people.', example: 'The pet could not be found.' }),
     status: z.int32().min(400).max(599).meta({ format: 'int32', description: 'The HTTP status code.', example: 404 }),
   })
   .meta({ id: 'Error', description: ERROR_DESCRIPTION })
 
-/** What differs from one installation to the next. */
-export interface OpenApiFacts {
-  /** Absolute base URL of the service, without `/v1` and without a slash at its end. */
+/** What differs between installations. */
+export interface OpenApiInputs {
+  /** Absolute base URL of the service, without `/v1` and without a trailing slash. */
   readonly serverUrl: string
   readonly plans: Plans
 }
 
-/** The OpenAPI 3.1 document, from the schemas that validate requests and the catalogue of errors. */
-export function buildOpenApiDocument({ serverUrl, plans }: OpenApiFacts): oas31.OpenAPIObject {
+/** Builds the OpenAPI 3.1 document from the schemas that validate requests and from the error catalogue. */
+export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31.OpenAPIObject {
   return createDocument(
     {
       openapi: '3.1.0',
@@ -72,10 +72,10 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiFacts): oas31.
         { name: 'pets', description: 'The animals of the store.' },
         { name: 'store', description: 'Orders of animals.' },
       ],
-      paths: pathsOf(OPERATION_SPECS),
+      paths: buildPaths(OPERATION_SPECS),
       components: {
         headers: headerComponents(),
-        responses: errorResponses(),
+        responses: buildErrorResponses(),
         securitySchemes: {
           apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'pst_live_…', description: securityDescription(plans) },
         },
@@ -85,47 +85,47 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiFacts): oas31.
   )
 }
 
-/** A new field in a response must not break clients that were generated before. */
+/** A new field in a response must not break clients that were generated earlier. */
 function leaveResponsesOpen({ jsonSchema, io }: { jsonSchema: { additionalProperties?: unknown }; io: 'input' | 'output' }): void {
   if (io === 'output') delete jsonSchema.additionalProperties
 }
 
-/** The document as text; in YAML every value is written out, because some readers reject aliases. */
-export function openApiText(facts: OpenApiFacts, format: 'json' | 'yaml'): string {
-  const document = buildOpenApiDocument(facts)
+/** The document as text. The YAML has no aliases, because some parsers reject them. */
+export function openApiText(inputs: OpenApiInputs, format: 'json' | 'yaml'): string {
+  const document = buildOpenApiDocument(inputs)
   return format === 'yaml' ? stringify(document, { aliasDuplicateObjects: false }) : `${JSON.stringify(document, undefined, 2)}\n`
 }
 
-function pathsOf(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPathItemObject> {
+function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPathItemObject> {
   const paths: Record<string, ZodOpenApiPathItemObject> = {}
   for (const spec of specs) {
     const stability = spec.stability === 'stable' ? {} : { 'x-stability': spec.stability, 'x-scalar-stability': spec.stability }
-    const operation = { operationId: spec.operationId, ...stability, ...spec.document, responses: responsesOf(spec) }
+    const operation = { operationId: spec.operationId, ...stability, ...spec.document, responses: buildResponses(spec) }
     paths[spec.path] = { ...paths[spec.path], [spec.method]: operation }
   }
   return paths
 }
 
-function responsesOf(spec: OperationSpec): ZodOpenApiResponsesObject {
+function buildResponses(spec: OperationSpec): ZodOpenApiResponsesObject {
   const success = Object.entries(spec.document.responses).map(
     ([status, response]) => [status, { ...response, headers: successHeaders(spec, Number(status)) }] as const,
   )
-  const errors = [...spec.errors, ...COMMON_ERROR_RESPONSES].map((name) => [`${statusOf(name)}`, responseReference(name)] as const)
+  const errors = [...spec.errors, ...COMMON_ERROR_RESPONSES].map((name) => [`${toStatus(name)}`, responseReference(name)] as const)
   return Object.fromEntries([...success, ...errors, ['default', responseReference('Error')]])
 }
 
 const responseReference = (name: ErrorResponseName | 'Error') => ({ $ref: `#/components/responses/${name}` })
 
-/** Named as in `ERROR_RESPONSES`, and `Error` for the default; each with an example per code. */
-function errorResponses(): Record<string, ZodOpenApiResponseObject> {
+/** The responses of `ERROR_RESPONSES`, and `Error` for `default`. Each has one example per code. */
+function buildErrorResponses(): Record<string, ZodOpenApiResponseObject> {
   const names = Object.keys(ERROR_RESPONSES) as ErrorResponseName[]
   return Object.fromEntries([
-    ...names.map((name) => [name, errorResponse(statusOf(name), ERROR_RESPONSES[name])] as const),
-    ['Error', errorResponse('default', { description: 'Any other error.', codes: otherCodes() })],
+    ...names.map((name) => [name, buildErrorResponse(toStatus(name), ERROR_RESPONSES[name])] as const),
+    ['Error', buildErrorResponse('default', { description: 'Any other error.', codes: listOtherCodes() })],
   ])
 }
 
-function errorResponse(
+function buildErrorResponse(
   status: number | 'default',
   { description, codes }: { description: string; codes: readonly ErrorCode[] },
 ): ZodOpenApiResponseObject {

@@ -14,7 +14,7 @@ export interface OperationSpec {
   readonly stability: 'stable' | 'beta' | 'experimental'
   /** Sent with every answer of the path, whatever its status. `publicUrl` is empty where links are relative. */
   readonly headers?: (publicUrl: string) => Readonly<Record<string, string>>
-  /** Error responses that it documents, besides those of every operation. */
+  /** Documented error responses, in addition to `COMMON_ERROR_RESPONSES`. */
   readonly errors: readonly ErrorResponseName[]
   readonly document: Omit<ZodOpenApiOperationObject, 'operationId'>
 }

@@ -22,9 +22,9 @@ const categoryId = int64.meta({
   example: 7,
 })
 
-const newPetStatus = petStatus.exactOptional().meta({ description: `If you omit it, the pet is \`${DEFAULT_PET_STATUS}\`.` })
+const newPetStatus = petStatus.exactOptional().meta({ description: `If you omit it, the status is \`${DEFAULT_PET_STATUS}\`.` })
 
-/** Unknown fields are ignored, `id` among them. No `default` keyword: generators of TypeScript clients would make `status` required. */
+/** Unknown fields, such as `id`, are ignored. No `default` keyword: generators of TypeScript clients would make `status` required. */
 export const newPet = z
   .object({ name: petName, categoryId, status: newPetStatus }, mustBe('a JSON object'))
   .transform(({ status = DEFAULT_PET_STATUS, ...sent }) => ({ ...sent, status }))

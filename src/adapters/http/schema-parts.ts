@@ -34,7 +34,7 @@ export const pageLimit = z
     description: 'Maximum number of items in the response.',
   })
 
-/** Without an example: API clients that import the document would send it. */
+/** Has no example, because API clients that import the document would send it. */
 export const cursor = z
   .string()
   .meta({ override: { type: 'string', maxLength: 200, pattern: '^[A-Za-z0-9_-]+$' } })
@@ -42,12 +42,12 @@ export const cursor = z
   .meta({ description: 'Opaque. Follow the `rel="next"` URL of the `Link` header instead of setting it yourself.' })
 
 const CONTROLS = String.raw`\x00-\x1F\x7F-\x9F`
-/** White space, tab to carriage return included, but no other control character. */
+/** White space, including tab to carriage return, but no other control character. */
 const TRIMMED = String.raw`[^\S\x00-\x08\x0E-\x1F\x7F-\x9F]`
 
 /**
- * Matches a text that trims to something without control characters. Exact in ECMA-262, and restricted to what Java, Python, RE2 and .NET
- * understand, too: no look-around, no \p and no \u. Linear: no two neighbours match the same character. docs/decisions/0018-openapi-document.md
- * says where engines with another \s differ.
+ * Matches text that, once trimmed, is not empty and has no control characters. Exact in ECMA-262, and limited to syntax that Java, Python,
+ * RE2 and .NET support: no lookaround, \p or \u. Matches in linear time, because adjacent quantifiers share no character.
+ * docs/decisions/0018-openapi-document.md lists the differences in engines with another \s.
  */
 export const TRIMMED_TEXT_PATTERN = String.raw`^${TRIMMED}*[^\s${CONTROLS}][^${CONTROLS}]*([\x09-\x0D]${TRIMMED}*)?$`

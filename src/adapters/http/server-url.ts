@@ -7,9 +7,9 @@ export function toServerUrl(host: string, port: number): string {
 
 function toUrlHost(host: string): string {
   if (!ipaddr.isValid(host)) return host
-  // A dual-stack socket writes IPv4 addresses as ::ffff:192.0.2.1.
+  // A dual-stack socket reports IPv4 addresses as ::ffff:192.0.2.1.
   const address = ipaddr.process(host)
-  // "All addresses of this machine" is nothing that a client can connect to.
+  // A client cannot connect to "all addresses".
   if (address.range() === 'unspecified') return 'localhost'
   return address.kind() === 'ipv6' ? `[${address.toString()}]` : address.toString()
 }

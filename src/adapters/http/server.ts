@@ -12,13 +12,13 @@ import { LINGER_MS, PIPELINE_LIMIT, SERVER_OPTIONS, STALLED_SOCKET_MS, strictTra
 
 export interface ServerDeps {
   readonly log: Logger
-  /** With `https`, also the responses to unreadable requests carry `Strict-Transport-Security`. */
+  /** If it is `https`, responses to unreadable requests carry `Strict-Transport-Security` too. */
   readonly publicUrl?: string
-  /** Connections beyond these are closed as they arrive; without a limit if absent. */
+  /** Connections beyond this number are closed on arrival. Unlimited if absent. */
   readonly maxConnections?: number
-  /** Told of each client that closed its connection before its response was complete. */
+  /** Called for each connection that closed before its responses were complete. */
   readonly onClientGone?: () => void
-  /** Told of each connection that was closed because there were too many. */
+  /** Called for each connection that is closed on arrival because of `maxConnections`. */
   readonly onConnectionDropped?: () => void
 }
 
@@ -35,7 +35,7 @@ function stateOf(server: Server): ServerState {
   return state
 }
 
-/** A server that hands every request to `listener` and responds in the same format to what the parser rejects. No client can stop it. */
+/** A server that passes every request to `listener` and responds in the same format to messages that the parser rejects. */
 export function makeServer(listener: RequestListener, deps: ServerDeps): Server {
   const { log, maxConnections, onClientGone, onConnectionDropped } = deps
   const server = createServer(SERVER_OPTIONS)
@@ -45,14 +45,14 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
   server.timeout = STALLED_SOCKET_MS
   if (maxConnections !== undefined) server.maxConnections = maxConnections
   server.on('drop', () => onConnectionDropped?.())
-  // A client that closes its sending side behind a complete request still gets the response. Node does not document this property.
+  // A client that closes its sending side after a complete request still gets the response. Node does not document this property.
   Object.assign(server, { httpAllowHalfOpen: true })
 
   server.on('connection', (socket) => {
     const connection = new Connection(socket)
     connections.set(socket, connection)
     if (state.isClosing) connection.closeSoon()
-    // Node stops listening for errors once a connection is handed over by CONNECT; an error without a listener would end the process.
+    // Node removes its error listener when it emits 'connect'. An error without a listener would end the process.
     socket.on('error', (error) => log.debug({ cause: error.message }, 'connection error'))
     socket.on('close', () => {
       connections.delete(socket)
@@ -62,32 +62,30 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
 
   const handle: RequestListener = (request, response) => {
     const connection = connections.get(request.socket)
-    connection?.add(request, response)
-    if (connection && connection.unfinished > PIPELINE_LIMIT) request.socket.destroy()
+    if (!connection || connection.isEnding) return
+    connection.add(request, response)
+    if (connection.unfinished > PIPELINE_LIMIT) request.socket.destroy()
     else listener(request, response)
   }
   server.on('request', handle)
-  // `100 Continue` is sent by the middleware that reads the body, once nothing else speaks against it; other expectations get 417.
+  // The middleware that reads the body sends `100 Continue`, after all other checks. Other expectations get 417.
   server.on('checkContinue', handle)
   server.on('checkExpectation', handle)
 
   server.on('connect', (request, duplex) => {
     const socket = duplex as Socket
-    // Node has detached the responses that are in flight from the connection: they could no longer be finished in order.
+    // Node has detached the unfinished responses from the socket, so they cannot be sent in order any more.
     if (connections.get(socket)?.isBusy !== false) socket.destroy()
     else respondToConnect(listener, request, socket)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
     const socket = duplex as Socket
-    const connection = connections.get(socket)
-    // What the client sends behind the error is read and dropped until the connection ends.
-    if (connection?.hasFailed) return
-    if (!isParserError(error) || !socket.writable) {
+    if (!isParserError(error)) {
       socket.destroy()
       return
     }
-    connection?.fail(error, (failed) => {
-      if (failed === 'head' && socket.writable) respondToUnreadable(error, socket, deps)
+    connections.get(socket)?.fail(error, (part) => {
+      if (part === 'head' && socket.writable) respondToUnreadable(error, socket, deps)
       else endGracefully(socket)
     })
   })
@@ -103,11 +101,11 @@ export async function listen(server: Server, host: string, port: number): Promis
       resolve()
     })
   })
-  const { address, family, port: taken } = server.address() as AddressInfo
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`
+  const { address, family, port: takenPort } = server.address() as AddressInfo
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${takenPort}`
 }
 
-/** From now on responses tell clients not to reuse the connection: a load balancer then turns to another replica by itself. */
+/** From now on, responses carry `Connection: close`, so that clients and load balancers open their next connection to another replica. */
 export function announceClose(server: Server): void {
   const state = stateOf(server)
   state.isClosing = true
@@ -115,9 +113,9 @@ export function announceClose(server: Server): void {
 }
 
 export interface DrainLimits {
-  /** How long connections without a complete request stay open: a load balancer may just have sent one on them. */
+  /** How long connections without a complete request stay open: a load balancer may just have sent a request on one of them. */
   readonly graceMs: number
-  /** When connections with unfinished responses are closed, too. At least `graceMs`. */
+  /** How long connections with unfinished responses stay open. At least `graceMs`. */
   readonly timeoutMs: number
 }
 
@@ -125,7 +123,7 @@ export interface DrainLimits {
 export async function drain(server: Server, { graceMs, timeoutMs }: DrainLimits): Promise<void> {
   announceClose(server)
   const { connections } = stateOf(server)
-  // Not `http.Server.close`, which closes idle connections at once, without the grace.
+  // Not `http.Server.close`, which closes idle connections at once.
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve))
   const startedMs = performance.now()
   const closeUnused = setInterval(() => {
@@ -138,7 +136,7 @@ export async function drain(server: Server, { graceMs, timeoutMs }: DrainLimits)
   clearInterval(closeUnused)
 }
 
-/** Node has no response of its own to CONNECT: it gets the one of any method that a path does not allow. */
+/** CONNECT gets the same response as any other method that a path does not allow. Node creates no response object for it. */
 function respondToConnect(listener: RequestListener, request: IncomingMessage, socket: Socket): void {
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
@@ -152,12 +150,12 @@ const PARSER_ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-/** Everything else that reaches `clientError` is an error of the connection itself. */
+/** All other errors that reach `clientError` are errors of the connection. */
 function isParserError({ code = '' }: NodeJS.ErrnoException): boolean {
   return code.startsWith('HPE_') || code in PARSER_ERROR_CODES
 }
 
-/** No request was read, so there is no key and no quota to report: the response has a request ID and the error body. */
+/** Sends the error body with a request ID, but without quota headers: no request was read, so no key and no quota is known. */
 function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, { log, publicUrl = '' }: ServerDeps): void {
   const code = PARSER_ERROR_CODES[error.code ?? ''] ?? 'bad_request'
   const { status } = ERROR_CATALOGUE[code]
@@ -180,8 +178,8 @@ function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, { log
 }
 
 /**
- * Ends our side and closes the connection when the client has ended its own, or soon after. What the client still sends is read until then:
- * closing on unread bytes resets the connection, and the client might lose the response.
+ * Ends the sending side, and closes the connection when the client has ended its side, or after `LINGER_MS`. Until then, the server reads
+ * and discards what the client sends: closing a socket with unread bytes resets the connection, and the client might lose the response.
  */
 function endGracefully(socket: Socket): void {
   socket.end()

@@ -77,27 +77,27 @@ function optionsWith(answerTimeoutMs: number): MongoClientOptions {
   }
 }
 
-const TLS_FILES = {
+const TLS_FILE_CHECKS = {
   tlsCAFile: (pem: Buffer) => new X509Certificate(pem),
   tlsCertificateKeyFile: (pem: Buffer, { passphrase }: MongoOptions) => createSecureContext({ cert: pem, key: pem, passphrase }),
   tlsCRLFile: (pem: Buffer) => createSecureContext({ crl: pem }),
 }
 
-/** Without TLS the driver ignores these files. Otherwise it reads them when it connects, and would retry a wrong path forever. */
+/** Without TLS, the driver ignores these files. With TLS, it reads them when it connects, so that a wrong path looks like an outage. */
 function checkTlsFiles(options: MongoOptions): void {
-  for (const name of Object.keys(TLS_FILES) as (keyof typeof TLS_FILES)[]) {
+  for (const name of Object.keys(TLS_FILE_CHECKS) as (keyof typeof TLS_FILE_CHECKS)[]) {
     const path = options[name]
     if (path === undefined) continue
-    if (!options.tls) throw new Error(`${name} needs tls=true`)
+    if (!options.tls) throw new Error(`${name} requires tls=true`)
     try {
-      TLS_FILES[name](readFileSync(path), options)
+      TLS_FILE_CHECKS[name](readFileSync(path), options)
     } catch (error) {
       throw new Error(`cannot read ${name} ${path} (${(error as NodeJS.ErrnoException).code})`, { cause: error })
     }
   }
 }
 
-/** The driver's own words may repeat the URL, what it took for a host, or an option's value, and with it a password. */
+/** The driver's message may contain the URL, a part of it or the value of an option, and so a password. */
 function sayable(error: unknown): string {
   const message = error instanceof Error ? error.message : ''
   return message === '' || /:\/\/|^Unable to parse/.test(message) ? 'it is malformed' : message.replace(/,? got:?.*/s, '')

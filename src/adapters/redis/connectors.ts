@@ -4,15 +4,15 @@ import { connect as connectTls } from 'node:tls'
 import type { Redis, RedisOptions, SentinelConnectionOptions } from 'ioredis'
 import { AbstractConnector, SentinelConnector } from 'ioredis'
 
-type Report = (error: Error) => unknown
+type ErrorListener = (error: Error) => unknown
 type Connector = NonNullable<RedisOptions['Connector']>
 
 /**
- * Connects to one server, as ioredis does, with two differences. A TLS socket may emit a second error, such as an alert after a
- * certificate was rejected, and ioredis listens once: the second would end the process. And for the nodes of a cluster ioredis
- * discards the first one and says only that the connection was closed.
+ * Connects to one server, like the connector of ioredis, but listens for every error of the socket. ioredis listens only once, and the
+ * second error of a TLS socket, such as an alert after a rejected certificate, would end the process. For the nodes of a cluster, ioredis
+ * also discards the first error and reports only that the connection is closed.
  */
-export function makeConnector(report: Report): Connector {
+export function makeConnector(onError: ErrorListener): Connector {
   return class extends AbstractConnector {
     readonly #options: RedisOptions
 
@@ -25,28 +25,28 @@ export function makeConnector(report: Report): Connector {
       const { host = '127.0.0.1', port = 6379, tls } = this.#options
       this.connecting = true
       const socket = tls ? connectTls({ host, port, ...tls }) : connectTcp({ host, port })
-      socket.on('error', report)
+      socket.on('error', onError)
       this.stream = socket
       return socket
     }
   } as Connector
 }
 
-/** The same for the connections to a Sentinel and to the primary that it names. */
-export function makeSentinelConnector(report: Report): Connector {
+/** Does the same for connections to Sentinels and to the primary that they name. */
+export function makeSentinelConnector(onError: ErrorListener): Connector {
   return class extends SentinelConnector {
     constructor(options: SentinelConnectionOptions) {
       super(options)
-      // Private to the types, and the only way to the options of connections to a Sentinel.
+      // A private method, but there is no other way to set the options of connections to a Sentinel.
       const connectToSentinel = Reflect.get(this, 'connectToSentinel') as (endpoint: unknown, overrides: RedisOptions) => Redis
       const withConnector = (endpoint: unknown, overrides: RedisOptions = {}) =>
-        connectToSentinel.call(this, endpoint, { ...overrides, Connector: makeConnector(report) })
+        connectToSentinel.call(this, endpoint, { ...overrides, Connector: makeConnector(onError) })
       Reflect.set(this, 'connectToSentinel', withConnector)
     }
 
     override async connect(...args: Parameters<SentinelConnector['connect']>) {
       const socket = await super.connect(...args)
-      return socket.on('error', report)
+      return socket.on('error', onError)
     }
   } as Connector
 }

@@ -37,14 +37,14 @@ type UrlOptions = Readonly<Partial<Record<(typeof URL_OPTIONS)[number], string>>
 
 /**
  * Reads `redis://` and `rediss://` (one server, with `/<number>` for a database), `redis+cluster://host,host` and
- * `redis+sentinel://host,host/<name of the primary>`, each with `user:password@` where needed, with `rediss` for TLS and with
- * `?option=value&…`. Reads the files that the options name. Throws `SettingError`, which repeats no password.
+ * `redis+sentinel://host,host/<name of the primary>`, each with an optional `user:password@`, with `rediss` for TLS and with
+ * `?option=value&…`. Reads the files that the options name. Throws `SettingError`, which never contains a password.
  */
 export function makeRedisClient(url: string): RedisClient {
   const { scheme = '', user, password, hosts = '', path = '', query = '' } = URL_SHAPE.exec(url)?.groups ?? {}
   if (!scheme)
     throw new SettingError(
-      'REDIS_URL cannot be used: it must be redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS) and hosts; an @ in a password or a path is written %40',
+      'REDIS_URL cannot be used: it must be redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS) and hosts; write an @ in a password or a path as %40',
     )
   const nodes = hosts.split(',').map((host) => nodeOf(host, scheme.endsWith('+sentinel') ? SENTINEL_PORT : REDIS_PORT))
   const options = parseOptions(query, scheme)
@@ -66,25 +66,25 @@ export function makeRedisClient(url: string): RedisClient {
 }
 
 function parseOptions(query: string, scheme: string): UrlOptions {
-  // URLSearchParams would keep a malformed % as it is, and take a + for a space.
+  // URLSearchParams would accept a malformed % and decode a + as a space.
   decoded(query)
   const options: Partial<Record<string, string>> = {}
   for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
-    // What follows an & in a password looks like an option.
+    // The text after an & in a password looks like an option, so it must not be repeated.
     if (!isOneOf(URL_OPTIONS, name) && !value)
-      throw new SettingError('REDIS_URL cannot be used: an option has no value; an & in a password is written %26')
+      throw new SettingError('REDIS_URL cannot be used: an option has no value; write an & in a password as %26')
     if (!isOneOf(URL_OPTIONS, name))
-      throw new SettingError(`REDIS_URL cannot be used: it has no option ${name}, only ${URL_OPTIONS.join(', ')}`)
+      throw new SettingError(`REDIS_URL cannot be used: it has an unknown option ${name}; the options are ${URL_OPTIONS.join(', ')}`)
     if (!value) throw new SettingError(`REDIS_URL cannot be used: ${name} has no value`)
-    if (options[name] !== undefined) throw new SettingError(`REDIS_URL cannot be used: ${name} is given twice`)
+    if (options[name] !== undefined) throw new SettingError(`REDIS_URL cannot be used: ${name} is set twice`)
     if (isOneOf(TLS_OPTIONS, name) && !scheme.startsWith('rediss'))
-      throw new SettingError(`REDIS_URL cannot be used: ${name} needs a URL that begins with rediss`)
+      throw new SettingError(`REDIS_URL cannot be used: ${name} requires a URL that begins with rediss`)
     if (isOneOf(SENTINEL_OPTIONS, name) && !scheme.endsWith('+sentinel'))
-      throw new SettingError(`REDIS_URL cannot be used: ${name} needs redis+sentinel:// or rediss+sentinel://`)
+      throw new SettingError(`REDIS_URL cannot be used: ${name} requires redis+sentinel:// or rediss+sentinel://`)
     options[name] = value
   }
   if (options['sentinelUsername'] !== undefined && options['sentinelPassword'] === undefined)
-    throw new SettingError('REDIS_URL cannot be used: sentinelUsername needs sentinelPassword')
+    throw new SettingError('REDIS_URL cannot be used: sentinelUsername requires sentinelPassword')
   return options
 }
 
@@ -104,7 +104,7 @@ function makeSingle(node: Node, path: string, common: CommonOptions): Redis {
     ...common,
     ...node,
     db: databaseOf(path),
-    Connector: makeConnector((error) => client.emit('node error', error)),
+    Connector: makeConnector((error) => client.emit('nodeError', error)),
   })
   return client
 }
@@ -120,9 +120,9 @@ function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
     // With these, too, a command would be sent a second time.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    // Certificates name hosts: ioredis would replace the names in the URL with IP addresses.
+    // Certificates contain host names, but ioredis replaces the host names of the URL with IP addresses.
     ...(common.tls ? { dnsLookup: (host, callback) => callback(null, host) } : {}),
-    redisOptions: { ...common, Connector: makeConnector((error) => cluster.emit('node error', error)) },
+    redisOptions: { ...common, Connector: makeConnector((error) => cluster.emit('nodeError', error)) },
   })
   return cluster
 }
@@ -133,7 +133,7 @@ function makeSentinel(nodes: Node[], path: string, common: CommonOptions, option
   const { sentinelUsername, sentinelPassword } = options
   const client: Redis = new Redis({
     ...common,
-    // Without these only the URL would speak of TLS.
+    // Without these options, ioredis connects to Sentinels and to the primary without TLS.
     ...(common.tls ? { enableTLSForSentinelMode: true, sentinelTLS: common.tls } : {}),
     sentinels: nodes,
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
@@ -157,7 +157,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch (error) {
-    throw new SettingError('REDIS_URL cannot be used: a % in the user, a password or a path is written %25', { cause: error })
+    throw new SettingError('REDIS_URL cannot be used: write a % in the user, a password or a path as %25', { cause: error })
   }
 }
 

@@ -7,15 +7,15 @@ import type { FailedAuthentications } from '../../core/ports/failed-authenticati
 import type { RedisClient } from './redis-client.js'
 import type { RedisLink } from './redis-link.js'
 
-/** An IP address beyond these that has reached the limit costs one call more. */
+/** Beyond this number, an IP address that has reached the limit may cost one more Redis call. */
 const REMEMBERED_NAMES = 10_000
 
 /**
  * The library's limiter on Redis, insured by its limiter in this process. As in memory the window is ours: the number of the minute, by
  * the clock of this replica, is part of the name it counts under.
  *
- * Names that have reached the limit are remembered here, not by the library's `inMemoryBlockOnConsumed`: `get` ignores that, its
- * rejections report 0 points, it ends by the system clock, and it has no bound.
+ * This class remembers the names that have reached the limit. The library's `inMemoryBlockOnConsumed` cannot: `get` ignores it, its
+ * rejections report 0 points, it expires by the system clock, and it is unbounded.
  */
 export class RedisFailedAuthentications implements FailedAuthentications {
   readonly #limiter: RateLimiterRedis

@@ -11,7 +11,7 @@ const PROBE_TIMEOUT_MS = 1_000
 const NO_RESPONSE_YET = 'no response yet'
 const NO_CONNECTION = 'There is no connection to Redis'
 
-/** What ioredis, a socket and this file say after something else has gone wrong. */
+/** Parts of messages that only report a consequence of an earlier error. */
 const CONSEQUENCES = [
   NO_RESPONSE_YET,
   NO_CONNECTION,
@@ -20,7 +20,7 @@ const CONSEQUENCES = [
   'All sentinels are unreachable',
   'Failed to refresh slots cache',
   'None of startup nodes is available',
-  // A server that rejects a client certificate says so and closes; whoever is still writing may only see the latter.
+  // A server that rejects a client certificate sends an alert and closes. A client that is still writing may only see the connection close.
   'ECONNRESET',
   'EPIPE',
 ]
@@ -62,7 +62,7 @@ export class RedisLink {
     private readonly options: RedisLinkOptions,
   ) {
     // Without a listener ioredis would write it to the console.
-    for (const event of ['error', 'node error', 'sentinelError']) client.on(event, (error: Error) => this.#note(error))
+    for (const event of ['error', 'nodeError', 'sentinelError']) client.on(event, (error: Error) => this.#note(error))
     client.on('close', () => this.#goDown(new Error('The connection to Redis was closed')))
   }
 
@@ -108,14 +108,14 @@ export class RedisLink {
   #goDown(cause: unknown, near?: string): void {
     if (!this.#isUp || this.#isClosed) return
     this.#isUp = false
-    this.#lastReason = reasonOf(cause)
+    this.#lastReason = toReason(cause)
     this.#connecting = this.#probeUntilUp(near)
     this.#tell(false)
   }
 
-  /** A mere consequence does not replace the reason. */
+  /** A consequence of an earlier error does not replace the reason. */
   #note(cause: unknown): void {
-    const reason = reasonOf(cause)
+    const reason = toReason(cause)
     if (!isConsequence(reason) || isConsequence(this.#lastReason)) this.#lastReason = reason
   }
 
@@ -180,8 +180,8 @@ function maybeExecuted(error: unknown): boolean {
   return error.name !== 'ReplyError' && !error.message.includes('enableOfflineQueue')
 }
 
-/** OpenSSL surrounds its reason with addresses and lines of its source. */
-function reasonOf(cause: unknown): string {
+/** OpenSSL's message contains memory addresses and source lines in addition to the reason. */
+function toReason(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause)
   const { code, reason } = cause as NodeJS.ErrnoException & { reason?: string }
   return code?.startsWith('ERR_SSL_') && reason ? reason : cause.message

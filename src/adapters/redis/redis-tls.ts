@@ -4,46 +4,46 @@ import type { SecureContextOptions } from 'node:tls'
 import { createSecureContext } from 'node:tls'
 import { SettingError } from '../../core/errors.js'
 
-/** The options of REDIS_URL that concern TLS, named as in MongoDB's URL. */
+/** The TLS options of REDIS_URL, which have the same names in MONGODB_URL. */
 export const TLS_OPTIONS = ['tlsCAFile', 'tlsCertificateKeyFile', 'tlsCertificateKeyFilePassword'] as const
 
 export type TlsOptions = Readonly<Partial<Record<(typeof TLS_OPTIONS)[number], string>>>
 
 /**
- * Reads the certificate authority's certificates, and the client's certificate and key, which share one PEM file. Throws
- * `SettingError`, which names the option and the file and repeats neither password nor content.
+ * Reads the certificates of the certificate authority, and the PEM file with the client certificate and its key. Throws `SettingError`,
+ * which names the option and the file but never contains a password or the content of a file.
  */
 export function readTls({ tlsCAFile, tlsCertificateKeyFile, tlsCertificateKeyFilePassword }: TlsOptions): SecureContextOptions {
   if (tlsCertificateKeyFilePassword !== undefined && tlsCertificateKeyFile === undefined)
-    throw new SettingError('REDIS_URL cannot be used: tlsCertificateKeyFilePassword needs tlsCertificateKeyFile')
+    throw new SettingError('REDIS_URL cannot be used: tlsCertificateKeyFilePassword requires tlsCertificateKeyFile')
   return {
-    ...(tlsCAFile === undefined ? {} : readAuthority(tlsCAFile)),
+    ...(tlsCAFile === undefined ? {} : readCaCertificates(tlsCAFile)),
     ...(tlsCertificateKeyFile === undefined ? {} : readClientCertificate(tlsCertificateKeyFile, tlsCertificateKeyFilePassword)),
   }
 }
 
-function readAuthority(path: string): SecureContextOptions {
+function readCaCertificates(path: string): SecureContextOptions {
   const ca = readPem('tlsCAFile', path)
-  // OpenSSL accepts an authority's file without a certificate, and trusts nobody then.
-  rejectUnless(() => new X509Certificate(ca), `tlsCAFile ${path} does not hold a certificate`)
+  // OpenSSL accepts a file without a certificate, and then trusts no server.
+  orSettingError(() => new X509Certificate(ca), `tlsCAFile ${path} does not contain a certificate`)
   return { ca }
 }
 
 function readClientCertificate(path: string, passphrase: string | undefined): SecureContextOptions {
   const pem = readPem('tlsCertificateKeyFile', path)
   const certificate = { cert: pem, key: pem, ...(passphrase === undefined ? {} : { passphrase }) }
-  rejectUnless(() => createSecureContext(certificate), `tlsCertificateKeyFile ${path} does not hold a certificate and its private key`)
+  orSettingError(() => createSecureContext(certificate), `tlsCertificateKeyFile ${path} does not contain a certificate and its private key`)
   return certificate
 }
 
 function readPem(option: string, path: string): string {
-  return rejectUnless(() => readFileSync(path, 'utf8'), `cannot read ${option} ${path}`)
+  return orSettingError(() => readFileSync(path, 'utf8'), `cannot read ${option} ${path}`)
 }
 
-function rejectUnless<Value>(attempt: () => Value, what: string): Value {
+function orSettingError<Value>(attempt: () => Value, problem: string): Value {
   try {
     return attempt()
   } catch (error) {
-    throw new SettingError(`REDIS_URL cannot be used: ${what} (${(error as NodeJS.ErrnoException).code})`, { cause: error })
+    throw new SettingError(`REDIS_URL cannot be used: ${problem} (${(error as NodeJS.ErrnoException).code})`, { cause: error })
   }
 }

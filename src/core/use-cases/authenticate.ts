@@ -9,11 +9,11 @@ import { Turns } from '../turns.js'
 
 export type Authentication =
   | { readonly kind: 'verified'; readonly key: ApiKey }
-  /** No key was sent. Nothing is counted, whatever the IP address has left: nothing was guessed. */
+  /** No key was sent. It does not count toward the failure limit, because nothing was guessed. */
   | { readonly kind: 'missing'; readonly quota: AddressQuota }
-  /** The key is malformed, unknown, expired or revoked: which of these is nobody's business. */
+  /** The key is malformed, unknown, expired or revoked. The response must not reveal which. */
   | { readonly kind: 'invalid'; readonly quota: AddressQuota }
-  /** An invalid or unverified key from an IP address that has reached its failure limit; nothing was looked up. */
+  /** The key is invalid or unverified, and the IP address has reached its failure limit. There was no lookup. */
   | { readonly kind: 'locked-out'; readonly quota: AddressQuota }
 
 export interface Credentials {

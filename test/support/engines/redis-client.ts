@@ -15,7 +15,7 @@ export async function isEmptyRedisDatabase(url: string): Promise<boolean> {
   return (await withRedis(url, (client) => client.dbsize())) === 0
 }
 
-/** How many commands the server has executed, those in scripts too; without the connecting and asking of this function. */
+/** The number of commands that the server has executed, including those in scripts, but not those of this function. */
 export async function countCommands(url: string): Promise<number> {
   const stats = await withRedis(url, (client) => client.info('commandstats'))
   const own = ['info', 'client|setinfo', 'hello', 'select']

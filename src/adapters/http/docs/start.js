@@ -1,7 +1,7 @@
-// By default, Scalar fetches fonts, sends telemetry and offers its hosted services. All of that is off here.
+// By default, Scalar loads fonts, sends telemetry and offers its hosted services. All of these are off.
 Scalar.createApiReference('#reference', {
   url: new URL('openapi.json', location.href).href,
-  // Requests go to the origin of this page, the only one that its Content-Security-Policy allows, whatever server URL the document names.
+  // Requests go to the origin of this page instead of the document's server URL: the Content-Security-Policy allows no other origin.
   servers: [{ url: new URL('v1', location.href).href }],
   defaultOpenAllTags: true,
   withDefaultFonts: false,

@@ -29,10 +29,10 @@ export function answerErrors({ log, showAddressQuota }: { log: Logger; showAddre
   }
 }
 
-/** Logs what goes wrong behind the error boundary, while a response is being sent. A client that leaves in the meantime is not an error. */
+/** Logs errors outside the error boundary, such as those while a response is being sent. A client that disconnects is not an error. */
 export function logStrayErrors(log: Logger): (err: unknown, ctx?: Context) => void {
   return function logStrayError(err, ctx) {
-    if (ctx?.req.socket.destroyed) log.debug({ err }, 'the client closed the connection')
-    else log.error({ err }, 'outside of the error boundary')
+    if (ctx?.req.socket.destroyed) log.debug({ err }, 'the client disconnected')
+    else log.error({ err }, 'error outside the error boundary')
   }
 }

@@ -3,7 +3,7 @@ import { HttpError } from '../http-error.js'
 import { isApiPath } from '../routes.js'
 import type { ShowAddressQuota } from './show-address-quota.js'
 
-/** What the server as a whole allows: the response to `OPTIONS *`. */
+/** The methods that any path allows: the response to `OPTIONS *`. */
 const SERVER_METHODS = 'GET, HEAD, OPTIONS, POST'
 
 /** OPTIONS needs no key and costs nothing: a browser's preflight cannot carry one. */

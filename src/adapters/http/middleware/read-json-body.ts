@@ -22,7 +22,7 @@ export function readJsonBody(): Middleware {
     requireBody(ctx)
     requireJsonType(ctx)
     if (Number(ctx.headers['content-length'] ?? 0) > BODY_LIMIT_BYTES) throw payloadTooLarge()
-    // Sent only now, when nothing but the body itself can still be rejected. HTTP/1.0 has no such response.
+    // After all other checks: from here on, only the body can be rejected. HTTP/1.0 has no such response.
     if (ctx.headers.expect && ctx.req.httpVersion !== '1.0') ctx.res.writeContinue()
     await unlessBodyFails(ctx.req, readRawText(ctx, async () => {}) as Promise<void>)
     const text = ctx.request.rawBody as string
@@ -49,7 +49,7 @@ function requireJsonType(ctx: RequestContext): void {
 
 function rejectUnreadable(error: Error & { status?: number; type?: string }): never {
   if (error.status === 413) throw payloadTooLarge()
-  // The client is gone: before the body was read from, or in the middle of it.
+  // The client disconnected before or while the body was read.
   if (error.status === 400 || error.type === 'stream.not.readable') throw unreadableBody(error)
   throw error
 }

@@ -1,7 +1,7 @@
 import type { Middleware } from '../context.js'
 import { HttpError } from '../http-error.js'
 
-/** Rejects an expectation that this server cannot meet. Node would do so itself, without a body. */
+/** Rejects an expectation that this server cannot meet. Node's own 417 has no body. */
 export function requireKnownExpectation(): Middleware {
   return async function requireExpectation(ctx, next) {
     const expectation = ctx.get('Expect')

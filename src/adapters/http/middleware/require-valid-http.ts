@@ -1,14 +1,14 @@
 import type { Middleware, RequestContext } from '../context.js'
 import { HttpError } from '../http-error.js'
 
-/** `uri-host [":" port]` (RFC 9110, 7.2), which may be empty: an IP literal in brackets, or a registered name. */
+/** `uri-host [":" port]` (RFC 9110, 7.2): an IP literal in brackets or a registered name, which may be empty. */
 const HOST = /^(\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(:\d*)?$/
 
-/** Rejects what Node's parser lets pass although this server cannot take it for HTTP/1.1. */
+/** Rejects requests that Node's parser accepts although they are not valid HTTP/1.1 or HTTP/1.0. */
 export function requireValidHttp(): Middleware {
   return async function requireVersionHostAndFraming(ctx, next) {
     const error = errorIn(ctx)
-    // Proxies and servers differ in what they make of such a request, and so in where they see the next one begin.
+    // Proxies and servers interpret such a request differently, and may disagree about where the next one begins (request smuggling).
     if (error) throw new HttpError('bad_request', { message: error, headers: { Connection: 'close' } })
     await next()
   }
@@ -24,6 +24,7 @@ function errorIn({ req }: RequestContext): string | undefined {
   if (hosts[0] !== undefined && !HOST.test(hosts[0])) return 'The Host header is not valid.'
 
   const coding = req.headers['transfer-encoding']
+  if (coding !== undefined && httpVersion === '1.0') return 'Transfer-Encoding requires HTTP/1.1.'
   if (coding !== undefined && coding.toLowerCase() !== 'chunked') return 'The only supported Transfer-Encoding is chunked.'
   return undefined
 }
