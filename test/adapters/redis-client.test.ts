@@ -219,7 +219,9 @@ describe('the options of REDIS_URL', () => {
         `tlsCAFile ${noCertificate} does not contain a certificate (ERR_OSSL_PEM_NO_START_LINE)`,
       )
       expect(why(`${scheme}?tlsCertificateKeyFile=${file}`)).to.match(
-        new RegExp(`^tlsCertificateKeyFile ${file} does not contain a certificate and its private key \\(ERR_\\w+\\)$`),
+        new RegExp(
+          `^tlsCertificateKeyFile ${file} does not contain a certificate and its private key, or the key cannot be decrypted \\(ERR_\\w+\\)$`,
+        ),
       )
       expect(why(`${scheme}?tlsCAFile=${file}&tlsCertificateKeyFile=${client.certificateKeyFile}`)).to.equal('nothing')
     })
@@ -227,8 +229,10 @@ describe('the options of REDIS_URL', () => {
 
   it('must include the password of an encrypted key', () => {
     const url = `rediss://localhost?tlsCertificateKeyFile=${encrypted.certificateKeyFile}`
-    expect(why(url)).to.match(/does not contain a certificate and its private key \(ERR_\w+\)$/)
-    expect(why(`${url}&tlsCertificateKeyFilePassword=wrong`)).to.match(/does not contain a certificate and its private key \(ERR_\w+\)$/)
+    expect(why(url)).to.match(/does not contain a certificate and its private key, or the key cannot be decrypted \(ERR_\w+\)$/)
+    expect(why(`${url}&tlsCertificateKeyFilePassword=wrong`)).to.match(
+      /does not contain a certificate and its private key, or the key cannot be decrypted \(ERR_\w+\)$/,
+    )
     expect(why(`${url}&tlsCertificateKeyFilePassword=${PASSWORD}`)).to.equal('nothing')
   })
 

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect } from 'chai'
+import etag from 'etag'
 import { DOCS_CONTENT_SECURITY_POLICY } from '../../src/adapters/http/hardening.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
@@ -92,6 +93,10 @@ describe('the docs page', () => {
             if (i === j) expect(body).to.have.length(0)
           }
         }
+      })
+
+      it('has an ETag that depends on its bytes alone, so that replicas of one build agree', async () => {
+        for (const { headers, body } of await inEachEncoding(path)) expect(headers.get('etag')).to.equal(etag(body))
       })
 
       it('has the same headers and no body for HEAD', async () => {

@@ -60,7 +60,7 @@ describe('the files of the docs', function () {
     it('prevent the start with one sentence that says what to do', async () => {
       const { code, stderr } = await serveIn(root, 'on')
       expect(code).to.equal(1)
-      expect(stderr).to.match(/^The docs page is not built: \S+\/scalar\.js is missing\. Run npm run build, or set DOCS=off\n$/)
+      expect(stderr).to.match(/^The docs page is not built: \S+\/scalar\.js cannot be read\. Run npm run build, or set DOCS=off\n$/)
     })
 
     it('are not needed with DOCS=off', async () => {

@@ -1,7 +1,7 @@
 import type { ReadStream } from 'node:fs'
-import { accessSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
@@ -62,18 +62,27 @@ function revalidated(headers: Readonly<Record<string, string>>, handle: (ctx: Re
 
 /** Streams a file, so that a client that does not read holds only one chunk of it in memory. */
 function fileHandler(name: string): (ctx: RequestContext) => Promise<void> {
-  try {
-    accessSync(join(FILES_FOLDER, name))
-  } catch (cause) {
-    throw new OperatorError(`The docs page is not built: ${join(FILES_FOLDER, name)} is missing. Run npm run build, or set DOCS=off`, {
-      cause,
-    })
-  }
+  const etags = new Map(['', '.br', '.gz'].map((extension) => [name + extension, etag(readBuiltFile(name + extension))]))
   return async (ctx) => {
-    await send(ctx, name, { root: FILES_FOLDER, setHeaders: (_response, _path, stats) => void (ctx.etag = etag(stats)) })
+    await send(ctx, name, {
+      root: FILES_FOLDER,
+      setHeaders: (_response, path) => {
+        ctx.etag = etags.get(basename(path)) ?? ''
+      },
+    })
     const file = ctx.body as ReadStream
     // Koa closes the file when the response closes. A pipelined response that never started emits no `close` when the connection does.
     ctx.req.once('close', () => file.destroy())
+  }
+}
+
+function readBuiltFile(name: string): Buffer {
+  try {
+    return readFileSync(join(FILES_FOLDER, name))
+  } catch (cause) {
+    throw new OperatorError(`The docs page is not built: ${join(FILES_FOLDER, name)} cannot be read. Run npm run build, or set DOCS=off`, {
+      cause,
+    })
   }
 }
 

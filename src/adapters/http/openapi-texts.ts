@@ -10,7 +10,7 @@ import type { OperationSpec } from './operation.js'
 /** Short, because generators copy it into the header of every file that they create. */
 export const DESCRIPTION = `
 List animals, add an animal and fetch one animal. Every request needs an API key: \`Authorization: Bearer <API_KEY>\`.
-Every response has quota headers and an \`X-Request-Id\`. Every error is \`{code, message, status}\`: branch on \`code\`.
+Every response has an \`X-Request-Id\`, and quota headers unless the request could not be read. Every error is \`{code, message, status}\`: branch on \`code\`.
 The security scheme describes the limits of the plans. The 429 response describes what to do when a limit is reached.
 `.trim()
 

@@ -32,7 +32,10 @@ function readCaCertificates(path: string): SecureContextOptions {
 function readClientCertificate(path: string, passphrase: string | undefined): SecureContextOptions {
   const pem = readPem('tlsCertificateKeyFile', path)
   const certificate = { cert: pem, key: pem, ...(passphrase === undefined ? {} : { passphrase }) }
-  orSettingError(() => createSecureContext(certificate), `tlsCertificateKeyFile ${path} does not contain a certificate and its private key`)
+  orSettingError(
+    () => createSecureContext(certificate),
+    `tlsCertificateKeyFile ${path} does not contain a certificate and its private key, or the key cannot be decrypted`,
+  )
   return certificate
 }
 
