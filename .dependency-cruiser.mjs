@@ -16,6 +16,9 @@ export const inhabited = [
   'src/main.ts',
 ]
 
+/** main.ts parses the arguments and loads the file of the command. */
+const ENTRY_POINTS = '^src/(main|service|commands)[.]ts$'
+
 const packages = (...names) => `(^|/)node_modules/(@types/)?(${names.join('|')})(/|$)|^(${names.join('|')})(/|$)`
 
 const rules = [
@@ -32,21 +35,21 @@ const rules = [
     to: { path: '^src/', pathNot: ['^src/core/', '^src/adapters/$1/', '^src/config[.]ts$'] },
   },
   {
-    name: 'only-main-imports-the-command-line',
-    comment: 'The command line is a way in, like main.ts: nothing builds upon it.',
-    from: { pathNot: ['^src/main[.]ts$', '^src/adapters/cli/'] },
+    name: 'only-entry-points-import-the-command-line',
+    comment: 'The command line is a way in, like main.ts and what it loads: nothing else builds upon it.',
+    from: { pathNot: [ENTRY_POINTS, '^src/adapters/cli/'] },
     to: { path: '^src/adapters/cli/' },
   },
   {
-    name: 'only-main-imports-the-container',
+    name: 'only-entry-points-import-the-container',
     comment: 'A part that can reach the container can reach everything. Nothing imports main.ts, which starts the process.',
-    from: { pathNot: '^src/main[.]ts$' },
-    to: { path: '^src/(container|main)[.]ts$' },
+    from: { pathNot: ENTRY_POINTS },
+    to: { path: ['^src/container[.]ts$', ENTRY_POINTS] },
   },
   {
     name: 'only-wiring-and-command-line-import-the-settings',
     comment: 'Core and adapters are handed the values they need, so that a test can hand them others.',
-    from: { pathNot: ['^src/(container|main)[.]ts$', '^src/adapters/cli/'] },
+    from: { pathNot: ['^src/container[.]ts$', ENTRY_POINTS, '^src/adapters/cli/'] },
     to: { path: '^src/config[.]ts$' },
   },
   {

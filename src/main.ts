@@ -1,239 +1,68 @@
 #!/usr/bin/env node
-import type { RequestListener, Server } from 'node:http'
-import { setTimeout as delay } from 'node:timers/promises'
 import { CommanderError } from 'commander'
-import type { Logger } from 'pino'
-import type { KeyDesk } from './adapters/cli/keys-command.js'
 import { makeProgram } from './adapters/cli/program.js'
-import { startUpNotice } from './adapters/cli/start-up-notice.js'
-import type { Health } from './adapters/http/health.js'
-import type { Metrics } from './adapters/http/metrics.js'
-import { openApiText } from './adapters/http/openapi.js'
-import { toServerUrl } from './adapters/http/server-url.js'
-import { announceClose, drain, listen, makeServer } from './adapters/http/server.js'
 import type { Config } from './config.js'
 import { ConfigError, readProcessConfig } from './config.js'
-import type { Container, Storage } from './container.js'
-import { makeContainer, TOKENS } from './container.js'
-import { DomainError, OperatorError, SettingError, StoreUnavailable } from './core/errors.js'
-import { PLAN_NAMES } from './core/plan.js'
-import type { Clock } from './core/ports/clock.js'
-import type { ChangeApiKeyPlan } from './core/use-cases/change-api-key-plan.js'
-import type { IssueApiKey, IssuedApiKey } from './core/use-cases/issue-api-key.js'
-import type { ListApiKeys } from './core/use-cases/list-api-keys.js'
-import type { RevokeApiKey } from './core/use-cases/revoke-api-key.js'
-import type { Seed } from './core/use-cases/seed.js'
-import type { ShowApiKey } from './core/use-cases/show-api-key.js'
-import type { ShowUsage } from './core/use-cases/show-usage.js'
-import type { UnbanApiKey } from './core/use-cases/unban-api-key.js'
-
-/** The demo key of a plan that has no limits of its own. */
-const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
+import { DomainError, OperatorError, SettingError } from './core/errors.js'
+import { EXIT, toSentence } from './exit.js'
 
 /** The port in the document of `petstore openapi` if `PORT` is 0. */
 const OPENAPI_PORT = 8080
 
-const STORAGE_RETRY_MS = 1_000
-
-const EXIT = { done: 0, failed: 1, usage: 2 } as const
-
-async function serve(): Promise<void> {
-  const config = readProcessConfig()
-  const container = makeContainer(config)
-  const log = container.get<Logger>(TOKENS.log)
-  const metrics = container.get<Metrics>(TOKENS.metrics)
-  const api = makeServer(container.get<RequestListener>(TOKENS.api), {
-    log,
-    ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
-    maxConnections: config.maxConnections,
-    onClientGone: () => metrics.countClientGone(),
-    onConnectionDropped: () => metrics.countDroppedConnection(),
-  })
-  const admin = makeServer(container.get<RequestListener>(TOKENS.admin), { log })
-  metrics.collectProcessMetrics()
-
-  const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_')
-  const apiUrl = await listenOrExplain(api, config.host, config.port, '')
-  stopOnSignals(container, config, [api, admin])
-  const demoKeys = await issueDemoKeys(container, config)
-  if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and preparing the storage')
-  await prepareStorage(container)
-  if (!container.get<Health>(TOKENS.health).startAccepting()) return
-  process.stdout.write(startUpNotice({ apiUrl, adminUrl, docs: config.docs, plans: config.plans, demoKeys }))
-}
-
-/** While the storage is away the process serves what it can, but is not ready. */
-async function prepareStorage(container: Container): Promise<void> {
-  const storage = container.get<Storage>(TOKENS.storage)
-  const log = container.get<Logger>(TOKENS.log)
-  for (;;) {
-    try {
-      return await storage.prepare()
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error
-      log.warn({ reason: sentenceOf(error) }, 'waiting for the storage')
-      await delay(STORAGE_RETRY_MS)
-    }
-  }
-}
-
-async function issueDemoKeys(container: Container, { plans, distributed }: Config): Promise<IssuedApiKey[]> {
-  if (distributed) return []
-  const issueApiKey = container.get<IssueApiKey>(TOKENS.issueApiKey)
-  return Promise.all(
-    PLAN_NAMES.map((plan) => issueApiKey({ owner: 'demo', plan, ...(plans.plans[plan].limits ? {} : { limits: DEMO_LIMITS }) })),
-  )
-}
-
-async function listenOrExplain(server: Server, host: string, port: number, prefix: string): Promise<string> {
-  try {
-    return await listen(server, host, port)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new OperatorError(
-      `Cannot listen on ${host}:${port} (${code}): set ${prefix}HOST to an address of this machine and ${prefix}PORT to a free port, or to 0 for any`,
-    )
-  }
-}
-
-/** The longest that a shutdown takes after an uncaught exception. */
-const CRASH_TIMEOUT_MS = 5_000
-
-/** How long a load balancer may still send a request on a connection that it believes to be open. */
-const IDLE_GRACE_MS = 1_000
-
-interface ShutdownOptions {
-  readonly drainDelayMs: number
-  readonly idleGraceMs: number
-  readonly timeoutMs: number
-}
-
-/** The first signal shuts down gracefully, the second exits at once. An uncaught exception shuts down gracefully but quickly, with exit code 1. */
-function stopOnSignals(container: Container, { drainDelayMs, shutdownTimeoutMs }: Config, servers: Servers): void {
-  const log = container.get<Logger>(TOKENS.log)
-  /** Set once the shutdown has begun. */
-  let exitCode: number | undefined
-
-  const shutDown = async (reason: string, options: ShutdownOptions) => {
-    log.info({ reason }, 'stopping')
-    await stop(container, options, servers).catch((err: unknown) => {
-      exitCode = EXIT.failed
-      log.error({ err }, 'the shutdown failed')
-    })
-    log.info('stopped')
-    process.exit(exitCode)
-  }
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (exitCode !== undefined) process.exit(EXIT.failed)
-    exitCode = EXIT.done
-    void shutDown(signal, { drainDelayMs, idleGraceMs: IDLE_GRACE_MS, timeoutMs: shutdownTimeoutMs })
-  }
-  process.on('SIGTERM', onSignal)
-  process.on('SIGINT', onSignal)
-  process.on('uncaughtException', (err) => {
-    log.fatal({ err }, 'uncaught')
-    // One more exception must not cut the requests that the shutdown waits for.
-    const isStopping = exitCode !== undefined
-    exitCode = EXIT.failed
-    const timeoutMs = Math.min(CRASH_TIMEOUT_MS, shutdownTimeoutMs)
-    if (!isStopping) void shutDown('uncaught exception', { drainDelayMs: 0, idleGraceMs: 0, timeoutMs })
-  })
-}
-
-type Servers = readonly [api: Server, admin: Server]
-
-/**
- * The shutdown order: readiness, the delay in which load balancers notice, the API, the storage, and last the admin port, which reports on the
- * shutdown. Takes at most `timeoutMs`. What is still open then closes when the process exits.
- */
-async function stop(container: Container, { drainDelayMs, idleGraceMs, timeoutMs }: ShutdownOptions, [api, admin]: Servers): Promise<void> {
-  const endMs = performance.now() + timeoutMs
-  const leftMs = () => Math.max(0, endMs - performance.now())
-  container.get<Health>(TOKENS.health).stopAccepting()
-  announceClose(api)
-  await delay(drainDelayMs)
-  await drain(api, { graceMs: Math.min(idleGraceMs, leftMs()), timeoutMs: leftMs() })
-  await Promise.race([closeStorage(container), delay(leftMs())])
-  await drain(admin, { graceMs: 0, timeoutMs: leftMs() })
-}
-
-/** If it fails, no data is lost: every acknowledged write is in MongoDB, and every reported request in Redis. */
-async function closeStorage(container: Container): Promise<void> {
-  const log = container.get<Logger>(TOKENS.log)
-  await container
-    .get<Storage>(TOKENS.storage)
-    .close()
-    .catch((err: unknown) => log.error({ err }, 'the storage could not be closed'))
-}
-
-/** Runs a command on the shared data, and closes what it opened. Refuses where there is none. */
-async function onStorage(command: string, work: (container: Container, config: Config) => Promise<void>): Promise<void> {
-  const config = readProcessConfig('command')
-  if (!config.distributed) {
-    throw new OperatorError(
-      `petstore ${command} works on the data that replicas share: set MONGODB_URL and REDIS_URL. Without them, a process keeps its data to itself: npm start prints demo keys.`,
-    )
-  }
-  // What goes wrong is told at the end, in one sentence.
-  const container = makeContainer({ ...config, logLevel: 'silent' })
-  const storage = container.get<Storage>(TOKENS.storage)
-  try {
-    await storage.prepare()
-    await work(container, config)
-  } finally {
-    await storage.close()
-  }
-}
-
-async function atKeyDesk(work: (desk: KeyDesk) => Promise<void>): Promise<void> {
-  await onStorage('keys', async (container, { plans }) =>
-    work({
-      issue: container.get<IssueApiKey>(TOKENS.issueApiKey),
-      list: container.get<ListApiKeys>(TOKENS.listApiKeys),
-      show: container.get<ShowApiKey>(TOKENS.showApiKey),
-      changePlan: container.get<ChangeApiKeyPlan>(TOKENS.changeApiKeyPlan),
-      revoke: container.get<RevokeApiKey>(TOKENS.revokeApiKey),
-      usage: container.get<ShowUsage>(TOKENS.showUsage),
-      unban: container.get<UnbanApiKey>(TOKENS.unbanApiKey),
-      plans,
-      nowMs: () => container.get<Clock>(TOKENS.clock).nowMs(),
-    }),
-  )
-}
-
-async function withSeed(work: (seed: Seed) => Promise<void>): Promise<void> {
-  await onStorage('seed', async (container) => work(container.get<Seed>(TOKENS.seed)))
-}
-
-/** Told in one sentence, without a stack. */
+/** Printed as one sentence, without a stack trace. */
 function isForOperators(error: unknown): error is Error {
   return error instanceof ConfigError || error instanceof OperatorError || error instanceof DomainError
 }
 
-function sentenceOf(error: Error): string {
-  return error instanceof StoreUnavailable && error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
+/** Throws `OperatorError` in embedded mode: a command has no access to the data of another process. */
+function readSharedConfig(command: string): Config {
+  const config = readProcessConfig('command')
+  if (config.distributed) return config
+  throw new OperatorError(
+    `petstore ${command} works on the data that replicas share: set MONGODB_URL and REDIS_URL. Without them, a process keeps its data to itself: npm start prints demo keys.`,
+  )
 }
 
-/** Runs the command and says how it ended: 0 done, 1 refused or failed, 2 wrong usage or settings. */
+/** Runs the command and loads only what it needs, after the settings are checked. Resolves to the exit code. */
 async function run(): Promise<number> {
-  const openApi = (format: 'json' | 'yaml') => {
+  const openApi = async (format: 'json' | 'yaml') => {
     const { publicUrl, host, port, plans } = readProcessConfig('command')
+    const [{ openApiText }, { toServerUrl }] = await Promise.all([
+      import('./adapters/http/openapi.js'),
+      import('./adapters/http/server-url.js'),
+    ])
     return openApiText({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans }, format)
   }
   const print = (text: string) => process.stdout.write(text)
-  const program = makeProgram({ serve, openApi, atKeyDesk, withSeed, print, progressTo: process.stderr })
+  const program = makeProgram({
+    async serve() {
+      const config = readProcessConfig()
+      await (await import('./service.js')).serve(config)
+    },
+    openApi,
+    async atKeyDesk(work) {
+      const config = readSharedConfig('keys')
+      await (await import('./commands.js')).atKeyDesk(config, work)
+    },
+    async withSeed(work) {
+      const config = readSharedConfig('seed')
+      await (await import('./commands.js')).withSeed(config, work)
+    },
+    print,
+    progressTo: process.stderr,
+  })
   try {
     await program.parseAsync()
     return EXIT.done
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
-    if (isForOperators(error)) process.stderr.write(`${sentenceOf(error)}\n`)
+    if (isForOperators(error)) process.stderr.write(`${toSentence(error)}\n`)
     else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
     return error instanceof ConfigError || error instanceof SettingError ? EXIT.usage : EXIT.failed
   }
 }
 
-// Whoever read the output may be gone (`petstore openapi | head`): what is left to write is then for nobody.
+// The reader of the output may close it early (`petstore openapi | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })

@@ -77,15 +77,17 @@ describe('the import rules', () => {
     'an adapter the container',
     'src/adapters/http/pets.ts',
     "import type { all } from '../../container.js'\nexport type A = typeof all",
-    ['adapters-import-only-core-and-their-own-folder', 'only-main-imports-the-container'],
+    ['adapters-import-only-core-and-their-own-folder', 'only-entry-points-import-the-container'],
   )
   forbid('an adapter the settings', 'src/adapters/http/pets.ts', "export { port } from '../../config.js'", [
     'only-wiring-and-command-line-import-the-settings',
   ])
   forbid('the container the command line', 'src/container.ts', "export { line as all } from './adapters/cli/command-line.js'", [
-    'only-main-imports-the-command-line',
+    'only-entry-points-import-the-command-line',
   ])
-  forbid('the settings the container', 'src/config.ts', "export { all as port } from './container.js'", ['only-main-imports-the-container'])
+  forbid('the settings the container', 'src/config.ts', "export { all as port } from './container.js'", [
+    'only-entry-points-import-the-container',
+  ])
   forbid('Koa outside http', 'src/container.ts', "import type Koa from 'koa'\nexport const all = {} as Koa", ['koa-stays-in-http'])
   forbid("Koa's router outside http", 'src/container.ts', "import type { Router } from '@koa/router'\nexport const all = {} as Router", [
     'koa-stays-in-http',

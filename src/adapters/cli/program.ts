@@ -8,7 +8,7 @@ export interface Commands extends KeysCommandDeps, SeedCommandDeps {
   /** Serves until a signal stops it. */
   readonly serve: () => Promise<void>
   /** The OpenAPI document as text. */
-  readonly openApi: (format: 'json' | 'yaml') => string
+  readonly openApi: (format: 'json' | 'yaml') => Promise<string>
 }
 
 /** The `petstore` command. Throws commander's error for wrong usage. */
@@ -24,7 +24,7 @@ export function makeProgram(commands: Commands): Command {
     .command('openapi')
     .description('write the OpenAPI 3.1 document to standard output')
     .addOption(new Option('--format <format>', 'how to write it').choices(['json', 'yaml']).default('json'))
-    .action(({ format }: { format: 'json' | 'yaml' }) => commands.print(commands.openApi(format)))
+    .action(async ({ format }: { format: 'json' | 'yaml' }) => commands.print(await commands.openApi(format)))
 
   const outputError = (text: string, write: (text: string) => void) => write(withoutControls(text))
   for (const command of commandsOf(program)) command.showHelpAfterError().configureOutput({ outputError }).exitOverride()
