@@ -33,44 +33,47 @@ describe('the docs page, in Chromium', function () {
     browser = await launchChromium(this)
     service = await startService()
   })
-  afterEach(async () => {
-    await Promise.all(contexts.splice(0).map((context) => context.close()))
-  })
   after(async () => {
+    await Promise.all(contexts.map((context) => context.close()))
     await browser?.close()
     await endProcesses()
   })
 
-  it('shows every operation of the OpenAPI document, with nothing to unfold first', async () => {
-    const { page } = await openDocs()
-    const operations = await documented()
-    expect(operations.map(({ operationId }) => operationId)).to.have.members(['listPets', 'createPet', 'getPet', 'listOrders'])
-    for (const each of operations) await shown(page, each)
-  })
+  describe('as it is opened', () => {
+    let page: Page
 
-  it('marks getPet alone as deprecated, and listOrders alone as experimental', async () => {
-    const { page } = await openDocs()
-    for (const each of await documented()) {
-      const section = await shown(page, each)
-      expect(await section.getByText(/^deprecated$/i).count(), each.operationId).to.equal(each.operationId === 'getPet' ? 1 : 0)
-      expect(await section.getByText(/^experimental$/i).count(), each.operationId).to.equal(each.operationId === 'listOrders' ? 1 : 0)
-    }
-  })
+    before(async () => {
+      page = (await openDocs()).page
+    })
+    after(() => page.context().close())
 
-  it('shows no null in its examples, for the service answers none', async () => {
-    const { page } = await openDocs()
-    for (const each of await documented()) {
-      const section = await shown(page, each)
-      await section.getByText('"status"').first().waitFor()
-      expect(await section.innerText(), each.operationId).to.not.match(/\bnull\b/)
-    }
-  })
+    it('shows every operation of the OpenAPI document, with nothing to unfold first', async () => {
+      const operations = await documented()
+      expect(operations.map(({ operationId }) => operationId)).to.have.members(['listPets', 'createPet', 'getPet', 'listOrders'])
+      for (const each of operations) await shown(page, each)
+    })
 
-  it('offers none of the hosted services of the one who made it', async () => {
-    const { page } = await openDocs()
-    for (const each of await documented()) await shown(page, each)
-    const offers = page.getByText(/\b(configure|share|deploy|ask ai|mcp|open api client)\b/i).filter({ visible: true })
-    expect(await offers.allInnerTexts()).to.deep.equal([])
+    it('marks getPet alone as deprecated, and listOrders alone as experimental', async () => {
+      for (const each of await documented()) {
+        const section = await shown(page, each)
+        expect(await section.getByText(/^deprecated$/i).count(), each.operationId).to.equal(each.operationId === 'getPet' ? 1 : 0)
+        expect(await section.getByText(/^experimental$/i).count(), each.operationId).to.equal(each.operationId === 'listOrders' ? 1 : 0)
+      }
+    })
+
+    it('shows no null in its examples, for the service answers none', async () => {
+      for (const each of await documented()) {
+        const section = await shown(page, each)
+        await section.getByText('"status"').first().waitFor()
+        expect(await section.innerText(), each.operationId).to.not.match(/\bnull\b/)
+      }
+    })
+
+    it('offers none of the hosted services of the one who made it', async () => {
+      for (const each of await documented()) await shown(page, each)
+      const offers = page.getByText(/\b(configure|share|deploy|ask ai|mcp|open api client)\b/i).filter({ visible: true })
+      expect(await offers.allInnerTexts()).to.deep.equal([])
+    })
   })
 
   it('sends a request with a demo key, and shows the pets that come back', async () => {
