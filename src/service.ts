@@ -43,7 +43,7 @@ export async function serve(config: Config): Promise<void> {
   process.stdout.write(startUpNotice({ apiUrl, adminUrl, docs: config.docs, plans: config.plans, demoKeys }))
 }
 
-/** While the storage is away the process serves what it can, but is not ready. */
+/** Until the storage is available the process serves what it can, but is not ready. */
 async function prepareStorage(container: Container): Promise<void> {
   const storage = container.get<Storage>(TOKENS.storage)
   const log = container.get<Logger>(TOKENS.log)

@@ -58,9 +58,9 @@ describe('a connection', () => {
     for (const end of [false, true]) {
       const how = end ? ', even if the client closes its sending side' : ''
       it(`sends the response to a request before ${what} right after it get ${status} and the connection ends${how}`, async () => {
-        const answers = await exchange(api.url, post() + bytes, { end })
-        expect(answers.map((answer) => answer.status)).to.deep.equal([201, status])
-        const [created, rejected] = answers as [RawAnswer, RawAnswer]
+        const responses = await exchange(api.url, post() + bytes, { end })
+        expect(responses.map((response) => response.status)).to.deep.equal([201, status])
+        const [created, rejected] = responses as [RawAnswer, RawAnswer]
         expect(tripleOf(created).limit).to.equal(100_000)
         expect(rejected.headers['connection']).to.equal('close')
       })
@@ -69,15 +69,15 @@ describe('a connection', () => {
 
   it('sends the responses to all pipelined requests in order before stray bytes after them get 400', async () => {
     const get = (limit: number) => head(`GET /v1/pets?limit=${limit} HTTP/1.1`, ['Host: pets', auth])
-    const answers = await exchange(api.url, `${get(1)}${post()}${get(2)}garbage\r\n\r\n`)
-    expect(answers.map(({ status }) => status)).to.deep.equal([200, 201, 200, 400])
-    expect((JSON.parse(answers[2]?.text ?? '') as unknown[]).length).to.equal(2)
+    const responses = await exchange(api.url, `${get(1)}${post()}${get(2)}garbage\r\n\r\n`)
+    expect(responses.map(({ status }) => status)).to.deep.equal([200, 201, 200, 400])
+    expect((JSON.parse(responses[2]?.text ?? '') as unknown[]).length).to.equal(2)
   })
 
   it('has one response to a request that is rejected early, even if its chunked body is broken', async () => {
     const rejected = head('POST /v1/pets HTTP/1.1', ['Host: pets', 'Transfer-Encoding: chunked'])
-    const answers = await exchange(api.url, `${rejected}5\r\nabcde\r\n`, { afterFirst: 'zz\r\n' })
-    expect(answers.map(({ status }) => status)).to.deep.equal([401])
+    const responses = await exchange(api.url, `${rejected}5\r\nabcde\r\n`, { afterFirst: 'zz\r\n' })
+    expect(responses.map(({ status }) => status)).to.deep.equal([401])
   })
 
   for (const [what, fields, body] of [
@@ -85,12 +85,12 @@ describe('a connection', () => {
     ['that ends early', ['Content-Length: 500'], '{"name":'],
   ] as const) {
     it(`has one response to a request with a body ${what}: 400, with the quota headers of the key`, async () => {
-      const answers = await exchange(api.url, post(fields, body), { end: what === 'that ends early' })
-      expect(answers).to.have.length(1)
-      const [answer] = answers as [RawAnswer]
-      expectError(answer, 400, 'bad_request')
-      expect(tripleOf(answer).limit).to.equal(100_000)
-      expect(answer.headers['connection']).to.equal('close')
+      const responses = await exchange(api.url, post(fields, body), { end: what === 'that ends early' })
+      expect(responses).to.have.length(1)
+      const [response] = responses as [RawAnswer]
+      expectError(response, 400, 'bad_request')
+      expect(tripleOf(response).limit).to.equal(100_000)
+      expect(response.headers['connection']).to.equal('close')
     })
   }
 
@@ -134,12 +134,12 @@ describe('a connection', () => {
     const pets = new HeldPetStore()
     await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
       const bytes = head('GET /v1/pets HTTP/1.1', ['Host: pets', `Authorization: Bearer ${key}`])
-      const answers = exchange(own.url, bytes, { end: true })
+      const responses = exchange(own.url, bytes, { end: true })
       await until('the request is in flight', () => pets.heldCount === 1)
       // A round trip later the server has seen the end of the other connection, too.
       await own.send('/livez')
       pets.release()
-      expect((await answers).map(({ status }) => status)).to.deep.equal([200])
+      expect((await responses).map(({ status }) => status)).to.deep.equal([200])
     })
   })
 
@@ -166,8 +166,8 @@ describe('a connection', () => {
     const get = head('GET /v1/pets?limit=1 HTTP/1.1', ['Host: pets', auth])
     const upgrade = head('GET /v1/pets?limit=2 HTTP/1.1', ['Host: pets', auth, 'Connection: Upgrade', 'Upgrade: websocket'])
     for (const bytes of [get + upgrade, get + upgrade + get]) {
-      const answers = await exchange(api.url, bytes)
-      expect(answers.map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([
+      const responses = await exchange(api.url, bytes)
+      expect(responses.map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([
         [200, 'keep-alive'],
         [200, 'close'],
       ])
