@@ -39,20 +39,25 @@ export class Turns {
     this.#dropIfIdle(name)
   }
 
-  /** Reads what tasks of this name change when they end, again where one ended meanwhile: what was read is then older than `underWay`. */
-  async readSettled<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
+  /**
+   * Reads what tasks of this name change when they end, again if one ended meanwhile, and calls `use` at once: until it
+   * waits, no task can end or begin between the value and `underWay`.
+   */
+  async readSettled<Value, Result>(name: string, read: () => Promise<Value>, use: (value: Value) => Promise<Result>): Promise<Result> {
     const line = this.#line(name)
     line.reading += 1
+    let used: Promise<Result> | undefined
     try {
-      for (;;) {
+      while (!used) {
         const { ended } = line
         const value = await read()
-        if (ended === line.ended) return value
+        if (ended === line.ended) used = use(value)
       }
     } finally {
       line.reading -= 1
       this.#dropIfIdle(name)
     }
+    return used
   }
 
   async take<Value>(name: string, task: () => Promise<Value>): Promise<Value> {

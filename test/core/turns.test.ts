@@ -61,7 +61,7 @@ describe('turns', () => {
     const taken = turns.take('one', task.run)
     const reads: number[] = []
     let counted = 0
-    const read = turns.readSettled('one', async () => {
+    const read = readSettled(turns, async () => {
       const value = counted
       reads.push(value)
       await new Promise((resolve) => setImmediate(resolve))
@@ -80,7 +80,7 @@ describe('turns', () => {
     const [mine, other] = [aTask(), aTask()]
     const taken = [turns.take('one', mine.run), turns.take('other', other.run)]
     let reads = 0
-    const read = turns.readSettled('one', async () => {
+    const read = readSettled(turns, async () => {
       reads += 1
       other.end()
       await taken[1]
@@ -96,7 +96,7 @@ describe('turns', () => {
     const task = aTask()
     const taken = rejection(turns.take('one', task.run))
     let reads = 0
-    const read = turns.readSettled('one', async () => {
+    const read = readSettled(turns, async () => {
       reads += 1
       if (reads === 1) task.fail(new TypeError('broken'))
       await taken
@@ -108,24 +108,41 @@ describe('turns', () => {
   it('keep nothing of a name that was only read, and hand on what a read fails with', async () => {
     const turns = new Turns()
     let answer: (value: number) => void = () => {}
-    const read = turns.readSettled('one', () => new Promise<number>((resolve) => (answer = resolve)))
+    const read = readSettled(turns, () => new Promise<number>((resolve) => (answer = resolve)))
     expect(turns.size).to.equal(1)
     answer(7)
     expect(await read).to.equal(7)
     expect(turns.size).to.equal(0)
     const failure = new StoreUnavailable('away')
-    expect(await rejection(turns.readSettled('one', () => Promise.reject(failure)))).to.equal(failure)
+    expect(await rejection(readSettled(turns, () => Promise.reject(failure)))).to.equal(failure)
     expect(turns.size).to.equal(0)
   })
 
   it('keep a name while it is read, so that no task that comes and goes meanwhile is overlooked', async () => {
     const turns = new Turns()
     let reads = 0
-    const read = turns.readSettled('one', async () => {
+    const read = readSettled(turns, async () => {
       reads += 1
       if (reads < 4) await turns.take('one', async () => undefined)
       return reads
     })
     expect(await read).to.equal(4)
   })
+
+  it('give what was read to its use before a task that ends just then, so that both speak of the same moment', async () => {
+    const turns = new Turns()
+    const task = aTask()
+    const taken = turns.take('one', task.run)
+    const underWay = await turns.readSettled(
+      'one',
+      async () => queueMicrotask(() => task.end()),
+      async () => turns.underWay('one'),
+    )
+    await taken
+    expect(underWay).to.equal(1)
+  })
 })
+
+async function readSettled<Value>(turns: Turns, read: () => Promise<Value>): Promise<Value> {
+  return turns.readSettled('one', read, async (value) => value)
+}

@@ -49,26 +49,29 @@ export function makeAuthenticate(ports: {
   async function lookUpInTurn(secretHash: string, address: string): Promise<Authentication> {
     let woken = false
     while (!apiKeys.hasFound(secretHash)) {
-      const quota = await peekOrPass(address)
-      const room = quota.remaining - turns.underWay(address)
-      if (room > 1 || quota.remaining === 0) turns.pass(address)
-      if (quota.remaining === 0) return { kind: 'locked-out', quota }
-      if (room > 0) return turns.take(address, () => lookUp(secretHash, address))
-      await turns.wait(address)
+      const authentication = await turns.readSettled(
+        address,
+        () => peekOrPass(address),
+        async (quota) => {
+          const room = quota.remaining - turns.underWay(address)
+          if (room > 1 || quota.remaining === 0) turns.pass(address)
+          if (quota.remaining === 0) return { kind: 'locked-out', quota } as const
+          return room > 0 ? turns.take(address, () => lookUp(secretHash, address)) : turns.wait(address)
+        },
+      )
+      if (authentication) return authentication
       woken = true
     }
     if (woken) turns.pass(address)
     return recalled(secretHash) ?? lookUp(secretHash, address)
   }
 
-  /** Who was woken and fails here must not leave the others asleep. */
+  /** A request that was woken and fails here must not leave the others asleep. */
   async function peekOrPass(address: string): Promise<AddressQuota> {
-    return turns
-      .readSettled(address, () => failedAuthentications.peek(address))
-      .catch((error: unknown) => {
-        turns.pass(address)
-        throw error
-      })
+    return failedAuthentications.peek(address).catch((error: unknown) => {
+      turns.pass(address)
+      throw error
+    })
   }
 
   function recalled(secretHash: string): Authentication | undefined {
