@@ -20,6 +20,11 @@ const ARGUMENTS = [
   '--disable-sync',
 ]
 
+/** Installs Chromium where it is missing and may be installed. Throws `NoEngine` or `EngineFailed` if it cannot be had. */
+export async function prepareChromium(): Promise<void> {
+  if (process.env['CHROMIUM_PATH'] === undefined && !isExecutable(DEBIANS)) await setUpChromium()
+}
+
 /** Headless Chromium: the one of CHROMIUM_PATH, or Debian's. Where there is none and none can be installed, the tests are skipped. */
 export async function launchChromium(context: Context): Promise<Browser> {
   const configured = process.env['CHROMIUM_PATH']

@@ -6,6 +6,8 @@ import type { PlanName } from '../../src/core/plan.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
 import type { Answer, Sent } from './api.js'
 import { send } from './api.js'
+import type { StoredKey } from './stored-key.js'
+import { issueStoredKeys } from './stored-key.js'
 import { until } from './until.js'
 
 /** Beside this file wherever it was compiled to. */
@@ -121,9 +123,13 @@ export async function runPetstoreJson<Printed>(args: readonly string[], settings
   return JSON.parse(stdout) as Printed
 }
 
-/** By the command line, on the MongoDB of the settings, with more requests than any test sends. */
-export async function issueKey(settings: Settings): Promise<{ readonly key: string; readonly keyId: string }> {
-  return runPetstoreJson(['keys', 'issue', '--plan', 'enterprise', '--owner', 'tests', '--minute', '1000000', '--day', '1000000'], settings)
+/** On the MongoDB of the settings, with more requests than any test sends. */
+export async function issueKey({ MONGODB_URL = '' }: Settings): Promise<StoredKey> {
+  const [issued] = await issueStoredKeys(MONGODB_URL, [
+    { owner: 'tests', plan: 'enterprise', limits: { minute: 1_000_000, day: 1_000_000 } },
+  ])
+  if (!issued) throw new Error('No key was issued')
+  return issued
 }
 
 let endsWithTheTestRun = false

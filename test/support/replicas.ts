@@ -2,6 +2,8 @@ import { minutePhaseSeconds } from '../../src/core/window.js'
 import type { MongoDatabase } from './engines/mongo-engine.js'
 import type { ServiceProcess, Settings } from './process.js'
 import { runPetstoreJson, startService } from './process.js'
+import type { StoredKey } from './stored-key.js'
+import { issueStoredKeys } from './stored-key.js'
 import { until } from './until.js'
 
 /** So many processes are started at a time: one start takes a core for a second. */
@@ -26,26 +28,24 @@ export async function startReplicas(count: number, settings: Settings): Promise<
 }
 
 /** By database and limits, from one test to the next: the more there are, the sooner one has a minute that lasts. */
-const unused = new Map<string, IssuedKey[]>()
+const unused = new Map<string, StoredKey[]>()
 
 export interface OwnLimits {
   readonly minute: number
   readonly day: number
 }
 
-export interface IssuedKey {
-  readonly key: string
-  readonly keyId: string
-}
+/** Keys issued at a time: their minutes begin at seconds of their own, so that one of them is likely to have time left. */
+const ISSUED_AT_ONCE = 10
 
 /**
- * A key of the free plan, or with these limits, that was never used, by the command line; its minute ends in `secondsLeft` or later. No
- * day ends within that time either: a test that begins too late for that waits.
+ * An unused key of the free plan, or with these limits, whose minute ends in `secondsLeft` or later. No day ends within that time either:
+ * a test that begins too late for that waits.
  */
-export async function freeKeyWithTime(settings: Settings, secondsLeft: number, limits?: OwnLimits): Promise<IssuedKey> {
-  if (secondsLeft > MOST_SECONDS_LEFT) throw new Error(`No key is looked for whose minute lasts ${secondsLeft} s`)
-  const own = limits ? ['--minute', `${limits.minute}`, '--day', `${limits.day}`] : []
-  const pool = [settings['MONGODB_URL'], ...own].join(' ')
+export async function freeKeyWithTime(settings: Settings, secondsLeft: number, limits?: OwnLimits): Promise<StoredKey> {
+  if (secondsLeft > MOST_SECONDS_LEFT) throw new Error(`A key whose minute lasts ${secondsLeft} s is too rare`)
+  const { MONGODB_URL = '' } = settings
+  const pool = JSON.stringify([MONGODB_URL, limits])
   const kept = unused.get(pool) ?? []
   unused.set(pool, kept)
   await until('midnight UTC has passed', () => 86_400 - ((Date.now() / 1000) % 86_400) > 60, 61_000)
@@ -53,7 +53,13 @@ export async function freeKeyWithTime(settings: Settings, secondsLeft: number, l
     const index = kept.findIndex(({ keyId }) => secondsLeftInMinute(keyId) >= secondsLeft)
     const [found] = index >= 0 ? kept.splice(index, 1) : []
     if (found) return found
-    kept.push(await runPetstoreJson<IssuedKey>(['keys', 'issue', '--plan', 'free', '--owner', 'tests', ...own], settings))
+    const newKey = { owner: 'tests', plan: 'free', ...(limits ? { limits } : {}) } as const
+    kept.push(
+      ...(await issueStoredKeys(
+        MONGODB_URL,
+        Array.from({ length: ISSUED_AT_ONCE }, () => newKey),
+      )),
+    )
   }
 }
 

@@ -7,7 +7,7 @@ import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import type { Hit } from '../support/hammer.js'
 import { countByStatus, Hammer } from '../support/hammer.js'
-import type { IssuedKey } from '../support/replicas.js'
+import type { StoredKey } from '../support/stored-key.js'
 import { freeKeyWithTime, sharedSettings, startReplicas } from '../support/replicas.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, runPetstoreJson } from '../support/process.js'
@@ -39,7 +39,7 @@ describe(`the next request on each of ${REPLICAS} replicas, in the middle of tra
   })
 
   /** Traffic with a key on every replica, for as long as `use` takes. */
-  async function inTraffic({ key }: IssuedKey, use: (traffic: Hammer) => Promise<void>): Promise<void> {
+  async function inTraffic({ key }: StoredKey, use: (traffic: Hammer) => Promise<void>): Promise<void> {
     const traffic = new Hammer(
       replicas.map(({ url }) => url),
       { key: () => key, clientsEach: 2, everyMs: EVERY_MS, headers: fromSomewhere },
@@ -51,11 +51,11 @@ describe(`the next request on each of ${REPLICAS} replicas, in the middle of tra
     }
   }
 
-  const onEach = ({ key }: IssuedKey): Promise<Answer[]> =>
+  const onEach = ({ key }: StoredKey): Promise<Answer[]> =>
     Promise.all(replicas.map((replica) => replica.send('/v1/pets', { key, headers: fromSomewhere() })))
 
   /** Runs `petstore keys …`, and resolves to what it printed, the next answer of each replica, and the traffic before and after. */
-  async function change<Printed>(traffic: Hammer, key: IssuedKey, [verb, ...args]: readonly [string, ...string[]]) {
+  async function change<Printed>(traffic: Hammer, key: StoredKey, [verb, ...args]: readonly [string, ...string[]]) {
     const beganMs = performance.now()
     const printed = await runPetstoreJson<Printed>(['keys', verb, key.keyId, ...args], settings)
     const endedMs = performance.now()

@@ -7,7 +7,8 @@ import type { OwnEngine } from '../support/engines/own-engine.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import type { Hit } from '../support/hammer.js'
 import { countByStatus, Hammer, latencies } from '../support/hammer.js'
-import type { IssuedKey, RedisChanges } from '../support/replicas.js'
+import type { RedisChanges } from '../support/replicas.js'
+import type { StoredKey } from '../support/stored-key.js'
 import { freeKeyWithTime, loggedRedisChanges, minuteOf, redisChanges, sharedSettings, startReplicas, usageOf } from '../support/replicas.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
@@ -212,7 +213,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 })
 
 /** Whether each replica in turn says that a key has one left less than the one before it has said. */
-async function countDownTogether(replicas: readonly ServiceProcess[], { key }: IssuedKey): Promise<boolean> {
+async function countDownTogether(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
   const left: number[] = []
   for (const replica of replicas) left.push(tripleOf(await replica.send('/v1/pets', { key })).remaining)
   return left.every((each, index) => index === 0 || each === (left[index - 1] ?? 0) - 1)
