@@ -12,6 +12,7 @@ import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { expectError, tripleOf } from '../support/answers.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
+import { Gate } from '../support/gate.js'
 import { HeldPetStore } from '../support/held-pet-store.js'
 import type { RawAnswer } from '../support/raw-socket.js'
 import { MovableClock } from '../support/movable-clock.js'
@@ -99,8 +100,8 @@ describe('a connection', () => {
     await withApi({ rebind: (container) => void container.rebind<QuotaStore>(TOKENS.quotas).toConstantValue(quotas) }, async (own, key) => {
       const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Content-Type: application/json', 'Transfer-Encoding: chunked']
       const responses = exchange(own.url, `${head('POST /v1/pets HTTP/1.1', fields)}zz\r\n`)
-      await until('the request waits for its verdict', () => quotas.heldCount === 1)
-      quotas.release()
+      await until('the request waits for its verdict', () => quotas.gate.heldCount === 1)
+      quotas.gate.open()
       expect((await responses).map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([[400, 'close']])
     })
   })
@@ -110,8 +111,8 @@ describe('a connection', () => {
     await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
       const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Transfer-Encoding: chunked']
       const responses = exchange(own.url, `${head('GET /v1/pets HTTP/1.1', fields)}zz\r\n`)
-      await until('the request is in flight', () => pets.heldCount === 1)
-      pets.release()
+      await until('the request is in flight', () => pets.gate.heldCount === 1)
+      pets.gate.open()
       expect((await responses).map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([[200, 'close']])
     })
   })
@@ -135,10 +136,10 @@ describe('a connection', () => {
     await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
       const bytes = head('GET /v1/pets HTTP/1.1', ['Host: pets', `Authorization: Bearer ${key}`])
       const responses = exchange(own.url, bytes, { end: true })
-      await until('the request is in flight', () => pets.heldCount === 1)
+      await until('the request is in flight', () => pets.gate.heldCount === 1)
       // A round trip later the server has seen the end of the other connection, too.
       await own.send('/livez')
-      pets.release()
+      pets.gate.open()
       expect((await responses).map(({ status }) => status)).to.deep.equal([200])
     })
   })
@@ -341,7 +342,7 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
     await withApi({ rebind, config: { maxInFlight: 2 } }, async (api) => {
       const { secret: key } = await api.issueKey('free')
       const held = [api.send('/v1/pets', { key }), api.send('/v1/pets', { key })]
-      await until('both are in flight', () => pets.heldCount === 2)
+      await until('both are in flight', () => pets.gate.heldCount === 2)
 
       const rejected = await api.send('/v1/pets', { key })
       expectError(rejected, 503, 'service_unavailable')
@@ -349,7 +350,7 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
       expect(tripleOf(rejected).limit).to.equal(30)
       expect((await api.send('/livez')).status).to.equal(200)
 
-      pets.release()
+      pets.gate.open()
       expect((await Promise.all(held)).map(({ status }) => status)).to.deep.equal([200, 200])
       expect(tripleOf(await api.send('/v1/pets', { key })).remaining).to.equal(57)
     })
@@ -363,13 +364,10 @@ async function closed(socket: Socket): Promise<void> {
 }
 
 class HeldQuotaStore extends MemoryQuotaStore {
-  heldCount = 0
-  release: () => void = () => undefined
-  readonly #released = new Promise<void>((resolve) => (this.release = resolve))
+  readonly gate = new Gate()
 
   override async take(...args: Parameters<MemoryQuotaStore['take']>): ReturnType<MemoryQuotaStore['take']> {
-    this.heldCount += 1
-    await this.#released
+    await this.gate.pass()
     return super.take(...args)
   }
 }

@@ -1,17 +1,14 @@
 import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import type { PageRequest } from '../../src/core/page.js'
 import type { Pet, PetStatus } from '../../src/core/pet.js'
+import { Gate } from './gate.js'
 
-/** The real store, but listings complete only after `release`. */
+/** The real store, but listings wait at the gate. */
 export class HeldPetStore extends MemoryPetStore {
-  /** Number of listings that have begun. */
-  heldCount = 0
-  release: () => void = () => undefined
-  readonly #released = new Promise<void>((resolve) => (this.release = resolve))
+  readonly gate = new Gate()
 
   override async list(request: PageRequest<PetStatus>): Promise<readonly Pet[]> {
-    this.heldCount += 1
-    await this.#released
+    await this.gate.pass()
     return super.list(request)
   }
 }

@@ -1,0 +1,12 @@
+/** Holds whatever passes it until it is opened. */
+export class Gate {
+  /** Number of calls of `pass` so far. */
+  heldCount = 0
+  open: () => void = () => undefined
+  readonly #opened = new Promise<void>((resolve) => (this.open = resolve))
+
+  async pass(): Promise<void> {
+    this.heldCount += 1
+    await this.#opened
+  }
+}
