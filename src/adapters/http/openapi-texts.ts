@@ -2,6 +2,7 @@ import type { oas31 } from 'zod-openapi'
 import type { PlanName, Plans } from '../../core/plan.js'
 import { PLAN_NAMES } from '../../core/plan.js'
 import type { Limits } from '../../core/quota.js'
+import { MAX_LIMIT } from '../../core/quota.js'
 import { ERROR_CATALOGUE } from './error-catalogue.js'
 import type { OperationSpec } from './operation.js'
 
@@ -43,7 +44,7 @@ export const ERROR_CODE_DESCRIPTION = [
 ].join('\n')
 
 const SECONDS = { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_483_647 } as const
-const COUNT = { type: 'integer', format: 'int32', minimum: 0, maximum: 2_147_483_647 } as const
+const COUNT = { type: 'integer', format: 'int32', minimum: 0, maximum: MAX_LIMIT } as const
 const text = (pattern: string, maxLength = 1000) => ({ type: 'string', maxLength, pattern }) as const
 
 const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
