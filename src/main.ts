@@ -28,8 +28,8 @@ async function run(): Promise<number> {
   const openApi = async (format: 'json' | 'yaml') => {
     const { publicUrl, host, port, plans } = readProcessConfig('command')
     const [{ openApiText }, { toServerUrl }] = await Promise.all([
-      import('./adapters/http/openapi.js'),
-      import('./adapters/http/server-url.js'),
+      import('./adapters/http/openapi/openapi.js'),
+      import('./adapters/http/server/server-url.js'),
     ])
     return openApiText({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans }, format)
   }

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectError, rateLimitFields, tripleOf } from '../support/answers.js'
+import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
 import type { Answer, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { atMinuteStart, retryAfterSeconds, useUp } from '../support/quota-steps.js'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clientAddress } from '../../src/adapters/http/client-address.js'
+import { clientAddress } from '../../src/adapters/http/pipeline/client-address.js'
 
 /** [socket address, X-Forwarded-For, trusted hops, who is charged] */
 const CASES: Readonly<Record<string, readonly (readonly [string, string, number, string])[]>> = {

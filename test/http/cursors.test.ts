@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectError, linkTo } from '../support/answers.js'
+import { expectError, linkTo } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey, withApi } from '../support/with-api.js'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectError, tripleOf } from '../support/answers.js'
+import { expectError, tripleOf } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey } from '../support/with-api.js'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { INT64_MAX, INT64_MIN } from '../../src/core/int64.js'
-import { expectError } from '../support/answers.js'
+import { expectError } from '../support/responses.js'
 import type { Answer, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey } from '../support/with-api.js'

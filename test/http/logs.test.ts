@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { TOKENS } from '../../src/container.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
-import { linkTo } from '../support/answers.js'
+import { linkTo } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { answerTo, head } from '../support/raw-socket.js'

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import { expect } from 'chai'
-import { expectError, tripleOf } from '../support/answers.js'
+import { expectError, tripleOf } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { answerTo, head } from '../support/raw-socket.js'

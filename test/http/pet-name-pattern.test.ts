@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { buildOpenApiDocument } from '../../src/adapters/http/openapi.js'
-import { newPet } from '../../src/adapters/http/pet-schemas.js'
+import { buildOpenApiDocument } from '../../src/adapters/http/openapi/openapi.js'
+import { newPet } from '../../src/adapters/http/schemas/pet-schemas.js'
 import { readConfig } from '../../src/config.js'
 import { PET_NAME_MAX_LENGTH } from '../../src/core/pet.js'
 

@@ -1,5 +1,5 @@
 import type { Answer } from './api.js'
-import { linkTo } from './answers.js'
+import { linkTo } from './responses.js'
 import type { ServiceProcess } from './process.js'
 
 export interface Written {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { rateLimitFields, tripleOf } from './answers.js'
+import { rateLimitFields, tripleOf } from './responses.js'
 import type { Answer, TestApi } from './api.js'
 
 /** Moves the clock to the first millisecond of the key's next minute, whose phase follows from its random id. Costs one request of this one. */

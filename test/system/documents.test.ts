@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
-import { ERROR_CATALOGUE } from '../../src/adapters/http/error-catalogue.js'
+import { ERROR_CATALOGUE } from '../../src/adapters/http/errors/error-catalogue.js'
 
 /** Tests run at the root of the repository. */
 const read = (path: string) => readFileSync(path, 'utf8')

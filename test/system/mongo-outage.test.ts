@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectError, rateLimitFields } from '../support/answers.js'
+import { expectError, rateLimitFields } from '../support/responses.js'
 import { freePort } from '../support/engines/free-port.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { anOwnRedis, aRedisDatabase } from '../support/engines/redis-engine.js'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectError, rateLimitFields, tripleOf } from '../support/answers.js'
+import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
 import type { Answer } from '../support/api.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'

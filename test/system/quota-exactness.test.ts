@@ -1,5 +1,5 @@
 import { AssertionError, expect } from 'chai'
-import { tripleOf } from '../support/answers.js'
+import { tripleOf } from '../support/responses.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'

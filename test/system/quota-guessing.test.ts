@@ -4,7 +4,7 @@ import type { RedisConnection } from '../../src/adapters/redis/redis-connection.
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
 import { TOKENS } from '../../src/container.js'
 import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
-import { tripleOf } from '../support/answers.js'
+import { tripleOf } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'

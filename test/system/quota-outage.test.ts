@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
-import { tripleOf } from '../support/answers.js'
+import { tripleOf } from '../support/responses.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'

@@ -11,7 +11,7 @@ import { until, within } from '../support/until.js'
 /** Far below the SHUTDOWN_TIMEOUT_MS of the tests that use it: nothing was waited for that long. */
 const SOON_MS = 4_000
 /** The size of the largest file of the docs page in the build. */
-const scalarBytes = statSync(new URL('../../src/adapters/http/docs/scalar.js', import.meta.url)).size
+const scalarBytes = statSync(new URL('../../src/adapters/http/openapi/docs/scalar.js', import.meta.url)).size
 const LONG_MS = '60000'
 
 /** Keeps the only thread that works in the background busy for about a second from the signal on. */

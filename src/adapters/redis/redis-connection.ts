@@ -3,7 +3,7 @@ import { KeyChanges } from './key-changes.js'
 import { QuotaHash } from './quota-hash.js'
 import type { RedisClient } from './redis-client.js'
 import { makeRedisClient } from './redis-client.js'
-import { RedisLink } from './redis-link.js'
+import { RedisLink } from './redis-circuit-breaker.js'
 
 /** How long a start waits for Redis before it goes on without. */
 const START_TIMEOUT_MS = 1_500

@@ -5,7 +5,7 @@ import { addressQuotaAfter, countedUnder } from '../../core/address-quota.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 import type { RedisClient } from './redis-client.js'
-import type { RedisLink } from './redis-link.js'
+import type { RedisLink } from './redis-circuit-breaker.js'
 
 /** Beyond this number, an IP address that has reached the limit may cost one more Redis call. */
 const REMEMBERED_NAMES = 10_000

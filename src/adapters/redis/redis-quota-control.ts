@@ -4,7 +4,7 @@ import type { QuotaRules, QuotaUsage } from '../../core/quota.js'
 import { usageOf } from '../../core/quota.js'
 import type { KeyChange } from './key-changes.js'
 import type { RedisConnection } from './redis-connection.js'
-import { RedisAway } from './redis-link.js'
+import { RedisAway } from './redis-circuit-breaker.js'
 
 /** What operators do, on the hashes that all replicas decide on. */
 export class RedisQuotaControl implements QuotaControl {

@@ -6,10 +6,10 @@ import { usageOf, verdictOf } from '../../core/quota.js'
 import { minutePhaseSeconds } from '../../core/window.js'
 import type { QuotaReply } from './quota-hash.js'
 import type { RedisConnection } from './redis-connection.js'
-import { RedisAway } from './redis-link.js'
-import { RefusalMemory } from './refusal-memory.js'
+import { RedisAway } from './redis-circuit-breaker.js'
+import { RefusalMemory } from './rejection-cache.js'
 import { SharedClock } from './shared-clock.js'
-import { Unsettled } from './unsettled.js'
+import { Unsettled } from './pending-usage.js'
 
 /** Beyond this many keys, those that were used longest ago are not known when Redis goes away. */
 const KNOWN_KEYS = 50_000

@@ -1,6 +1,6 @@
-import type { Middleware, RequestContext } from '../context.js'
-import { HttpError } from '../http-error.js'
-import type { Routes } from '../routes.js'
+import type { Middleware, RequestContext } from '../pipeline/context.js'
+import { HttpError } from '../errors/http-error.js'
+import type { Routes } from '../pipeline/routing.js'
 
 /** Finds the route first of all, so that what its every answer carries is set before anything can be refused. */
 export function findRoute(routes: Routes): Middleware {

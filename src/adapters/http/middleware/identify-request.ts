@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Middleware } from '../context.js'
+import type { Middleware } from '../pipeline/context.js'
 
 /** Whatever holds an API key is not fit for logs. */
 const ACCEPTED_ID = /^(?!.*pst_live_)[A-Za-z0-9._-]{1,64}$/

@@ -1,5 +1,5 @@
-import type { Middleware } from '../context.js'
-import { HttpError } from '../http-error.js'
+import type { Middleware } from '../pipeline/context.js'
+import { HttpError } from '../errors/http-error.js'
 
 /** Rejects a request with 503 if `maxInFlight` others are in flight, before it is authenticated and charged. */
 export function limitInFlight(maxInFlight: number): Middleware {

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import type { Middleware } from '../context.js'
-import type { ErrorCode } from '../error-catalogue.js'
-import { makeForwardedForWarning } from '../forwarded-for-warning.js'
-import type { Metrics } from '../metrics.js'
+import type { Middleware } from '../pipeline/context.js'
+import type { ErrorCode } from '../errors/error-catalogue.js'
+import { makeForwardedForWarning } from '../pipeline/forwarded-for-warning.js'
+import type { Metrics } from '../admin/metrics.js'
 
 const AUTHENTICATION_FAILURES = new Set<ErrorCode>(['missing_api_key', 'invalid_api_key', 'too_many_failed_authentications'])
 

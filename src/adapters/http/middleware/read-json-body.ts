@@ -1,10 +1,10 @@
 import bodyParser from 'koa-bodyparser'
-import { payloadTooLarge, unlessBodyFails, unreadableBody } from '../body-failure.js'
-import { BODY_LIMIT_BYTES, JSON_DEPTH_LIMIT } from '../hardening.js'
-import type { Middleware, RequestContext } from '../context.js'
-import { HttpError } from '../http-error.js'
-import { parseLosslessJson } from '../json.js'
-import { shortened } from '../validation.js'
+import { payloadTooLarge, unlessBodyFails, unreadableBody } from '../pipeline/body-failure.js'
+import { BODY_LIMIT_BYTES, JSON_DEPTH_LIMIT } from '../pipeline/hardening.js'
+import type { Middleware, RequestContext } from '../pipeline/context.js'
+import { HttpError } from '../errors/http-error.js'
+import { parseLosslessJson } from '../schemas/lossless-json.js'
+import { shortened } from '../schemas/validation.js'
 
 /** The parser hands over each byte as one character, so that malformed UTF-8 is seen instead of mended. */
 const RAW_TEXT = {

@@ -1,7 +1,7 @@
 import type { QuotaStore } from '../../../core/ports/quota-store.js'
-import type { Middleware } from '../context.js'
-import { HttpError, toHttpError } from '../http-error.js'
-import { setKeyQuota } from '../quota-headers.js'
+import type { Middleware } from '../pipeline/context.js'
+import { HttpError, toHttpError } from '../errors/http-error.js'
+import { setKeyQuota } from '../pipeline/quota-headers.js'
 
 /** Gives the caller its request back when the failure is ours. */
 export function refundFailures({ quotas }: { quotas: QuotaStore }): Middleware {

@@ -1,5 +1,5 @@
-import type { Middleware } from '../context.js'
-import { HttpError } from '../http-error.js'
+import type { Middleware } from '../pipeline/context.js'
+import { HttpError } from '../errors/http-error.js'
 
 /** Answers are JSON only: who excludes that gets none. */
 export function requireJsonAccepted(): Middleware {

@@ -1,5 +1,5 @@
-import type { Middleware } from '../context.js'
-import { HttpError } from '../http-error.js'
+import type { Middleware } from '../pipeline/context.js'
+import { HttpError } from '../errors/http-error.js'
 
 /** Rejects an expectation that this server cannot meet. Node's own 417 has no body. */
 export function requireKnownExpectation(): Middleware {

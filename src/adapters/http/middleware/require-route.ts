@@ -1,5 +1,5 @@
-import type { Middleware } from '../context.js'
-import { HttpError } from '../http-error.js'
+import type { Middleware } from '../pipeline/context.js'
+import { HttpError } from '../errors/http-error.js'
 
 /** 404, then 405: behind authentication and quota, for they are requests that count like any other. */
 export function requireRoute(): Middleware {

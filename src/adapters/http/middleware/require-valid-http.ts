@@ -1,5 +1,5 @@
-import type { Middleware, RequestContext } from '../context.js'
-import { HttpError } from '../http-error.js'
+import type { Middleware, RequestContext } from '../pipeline/context.js'
+import { HttpError } from '../errors/http-error.js'
 
 /** `uri-host [":" port]` (RFC 9110, 7.2): an IP literal in brackets or a registered name, which may be empty. */
 const HOST = /^(\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(:\d*)?$/

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import type { CreatePet } from '../../../core/use-cases/create-pet.js'
-import type { RequestContext } from '../context.js'
-import { answerJson, verifiedKey } from '../context.js'
+import type { RequestContext } from '../pipeline/context.js'
+import { answerJson, verifiedKey } from '../pipeline/context.js'
 import { readJsonBody } from '../middleware/read-json-body.js'
-import type { Operation, OperationSpec } from '../operation.js'
-import { API_PREFIX } from '../operation.js'
-import { idempotencyKeyHeader, newPet, pet } from '../pet-schemas.js'
-import { makeSerialiser } from '../serialise.js'
-import { refuseParameters, valid } from '../validation.js'
+import type { Operation, OperationSpec } from './operation.js'
+import { API_PREFIX } from './operation.js'
+import { idempotencyKeyHeader, newPet, pet } from '../schemas/pet-schemas.js'
+import { makeSerialiser } from '../schemas/serializer.js'
+import { refuseParameters, valid } from '../schemas/validation.js'
 
 const headers = z.object({ 'Idempotency-Key': idempotencyKeyHeader })
 

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { ListOrders } from '../../../core/use-cases/list-orders.js'
-import type { Operation, OperationSpec } from '../operation.js'
-import type { Listing } from '../page-answer.js'
-import { answerPage, pageRequest } from '../page-answer.js'
-import { order, orderQuery } from '../order-schemas.js'
-import { makeSerialiser } from '../serialise.js'
-import { validQuery } from '../validation.js'
+import type { Operation, OperationSpec } from './operation.js'
+import type { Listing } from './pagination.js'
+import { answerPage, pageRequest } from './pagination.js'
+import { order, orderQuery } from '../schemas/order-schemas.js'
+import { makeSerialiser } from '../schemas/serializer.js'
+import { validQuery } from '../schemas/validation.js'
 
 const orders = z.array(order).max(100)
 

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { ListPets } from '../../../core/use-cases/list-pets.js'
-import type { Operation, OperationSpec } from '../operation.js'
-import type { Listing } from '../page-answer.js'
-import { answerPage, pageRequest } from '../page-answer.js'
-import { pet, petQuery } from '../pet-schemas.js'
-import { makeSerialiser } from '../serialise.js'
-import { validQuery } from '../validation.js'
+import type { Operation, OperationSpec } from './operation.js'
+import type { Listing } from './pagination.js'
+import { answerPage, pageRequest } from './pagination.js'
+import { pet, petQuery } from '../schemas/pet-schemas.js'
+import { makeSerialiser } from '../schemas/serializer.js'
+import { validQuery } from '../schemas/validation.js'
 
 const pets = z.array(pet).max(100)
 

@@ -1,0 +1,68 @@
+import type { AddressQuota } from '../../../core/address-quota.js'
+import type { Refusal } from '../../../core/quota.js'
+import type { Admit } from '../../../core/use-cases/admit.js'
+import type { Middleware, RequestContext } from '../pipeline/context.js'
+import type { ErrorCode } from '../errors/error-catalogue.js'
+import { HttpError } from '../errors/http-error.js'
+import { secondsUntil, setAddressQuota, setKeyQuota } from '../pipeline/quota-headers.js'
+import { addressOf } from '../pipeline/report-address-quota.js'
+
+/** Lets pass who has a valid key with quota left, charges one request and reports what is left. */
+export function admit(deps: { admit: Admit; trustedProxyHops: number }): Middleware {
+  return async function admitCaller(ctx, next) {
+    const secret = sentSecret(ctx)
+    const address = addressOf(ctx, deps.trustedProxyHops)
+    const admission = await deps.admit({ address, ...(secret === undefined ? {} : { secret }) })
+    switch (admission.kind) {
+      case 'missing':
+        setAddressQuota(ctx, admission.quota)
+        throw missingKey()
+      case 'invalid':
+        setAddressQuota(ctx, admission.quota)
+        throw invalidKey()
+      case 'locked-out':
+        setAddressQuota(ctx, admission.quota)
+        throw lockedOut(admission.quota)
+      case 'decided': {
+        const { key, rules, verdict } = admission
+        Object.assign(ctx.state, { key, rules, verdict })
+        setKeyQuota(ctx, verdict.quota, verdict.kind === 'banned' ? verdict.retryAfterSeconds : undefined)
+        if (verdict.kind !== 'admitted') throw tooMany(verdict)
+        return next()
+      }
+    }
+  }
+}
+
+/** Absent without an Authorization header, or with one of another scheme. Two headers are a key, and no valid one. */
+function sentSecret(ctx: RequestContext): string | undefined {
+  const sent = ctx.req.headersDistinct['authorization'] ?? []
+  if (sent.length > 1) return ''
+  return /^bearer +(.+)$/i.exec(sent[0] ?? '')?.[1]
+}
+
+function missingKey(): HttpError {
+  return new HttpError('missing_api_key', { headers: { 'WWW-Authenticate': 'Bearer realm="petstore"' } })
+}
+
+/** The same for malformed, unknown, expired and revoked keys. */
+function invalidKey(): HttpError {
+  return new HttpError('invalid_api_key', { headers: { 'WWW-Authenticate': 'Bearer realm="petstore", error="invalid_token"' } })
+}
+
+function lockedOut({ resetSeconds, nowMs }: AddressQuota): HttpError {
+  return new HttpError('too_many_failed_authentications', { headers: { 'Retry-After': `${secondsUntil(resetSeconds, nowMs)}` } })
+}
+
+function tooMany(refusal: Refusal): HttpError {
+  return new HttpError(codeOf(refusal), { headers: { 'Retry-After': `${refusal.retryAfterSeconds}` } })
+}
+
+function codeOf({ kind, window }: Refusal): ErrorCode {
+  switch (kind) {
+    case 'banned':
+      return 'key_temporarily_banned'
+    case 'exhausted':
+      return window === 'day' ? 'daily_quota_exceeded' : 'rate_limit_exceeded'
+  }
+}

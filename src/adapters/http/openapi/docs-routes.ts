@@ -1,0 +1,122 @@
+import type { ReadStream } from 'node:fs'
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { brotliCompress, gzip } from 'node:zlib'
+import { send } from '@koa/send'
+import etag from 'etag'
+import { LRUCache } from 'lru-cache'
+import { OperatorError } from '../../../core/errors.js'
+import type { Plans } from '../../../core/plan.js'
+import type { Middleware, RequestContext } from '../pipeline/context.js'
+import { DOCS_CONTENT_SECURITY_POLICY } from '../pipeline/hardening.js'
+import { openApiText } from './openapi.js'
+import type { ServicePage } from '../pipeline/routing.js'
+import { toServerUrl } from '../server/server-url.js'
+
+/** `npm run build` creates these files, each with compressed copies (`.br` and `.gz`). */
+const FILES_FOLDER = fileURLToPath(new URL('docs/', import.meta.url))
+
+/** The page and the document change with a release, so clients revalidate their copies on each use. */
+const REVALIDATE = { 'Cache-Control': 'no-cache' }
+const CACHE_FOR_AN_HOUR = { 'Cache-Control': 'public, max-age=3600' }
+
+const HTML = { 'Content-Type': 'text/html; charset=utf-8' }
+const JAVASCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' }
+
+/** If `PUBLIC_URL` is not set, a document has one text per IP address of this machine, because it names the server URL. */
+const CACHED_TEXTS = 16
+
+type Encoding = 'br' | 'gzip' | 'identity'
+
+/** One text in every encoding. */
+type Encoded = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
+
+/** The OpenAPI document in two formats, and a page that displays it and loads nothing from other origins. */
+export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): ServicePage[] {
+  const document = (format: 'json' | 'yaml') => documentHandler(publicUrl, (serverUrl) => openApiText({ serverUrl, plans }, format))
+  return [
+    { path: '/openapi.json', handle: revalidated({ 'Content-Type': 'application/json', ...REVALIDATE }, document('json')) },
+    { path: '/openapi.yaml', handle: revalidated({ 'Content-Type': 'application/yaml', ...REVALIDATE }, document('yaml')) },
+    {
+      path: '/docs',
+      handle: revalidated({ ...HTML, ...REVALIDATE, 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }, fileHandler('index.html')),
+    },
+    { path: '/docs/start.js', handle: revalidated({ ...JAVASCRIPT, ...REVALIDATE }, fileHandler('start.js')) },
+    { path: '/docs/scalar.js', handle: revalidated({ ...JAVASCRIPT, ...CACHE_FOR_AN_HOUR }, fileHandler('scalar.js')) },
+  ]
+}
+
+/** Returns 304 if the client already has the response of `handle`. Each encoding has its own `ETag`. */
+function revalidated(headers: Readonly<Record<string, string>>, handle: (ctx: RequestContext) => Promise<void>): Middleware {
+  return async function sendIfChanged(ctx) {
+    ctx.vary('Accept-Encoding')
+    await handle(ctx)
+    // After `handle`, so that errors are never cached.
+    ctx.set(headers)
+    if (ctx.fresh) ctx.status = 304
+  }
+}
+
+/** Streams a file, so that a client that does not read holds only one chunk of it in memory. */
+function fileHandler(name: string): (ctx: RequestContext) => Promise<void> {
+  const etags = new Map(['', '.br', '.gz'].map((extension) => [name + extension, etag(readBuiltFile(name + extension))]))
+  return async (ctx) => {
+    await send(ctx, name, {
+      root: FILES_FOLDER,
+      setHeaders: (_response, path) => {
+        ctx.etag = etags.get(basename(path)) ?? ''
+      },
+    })
+    const file = ctx.body as ReadStream
+    // Koa closes the file when the response closes. A pipelined response that never started emits no `close` when the connection does.
+    ctx.req.once('close', () => file.destroy())
+  }
+}
+
+function readBuiltFile(name: string): Buffer {
+  try {
+    return readFileSync(join(FILES_FOLDER, name))
+  } catch (cause) {
+    throw new OperatorError(`The docs page is not built: ${join(FILES_FOLDER, name)} cannot be read. Run npm run build, or set DOCS=off`, {
+      cause,
+    })
+  }
+}
+
+/** Generates and compresses a text when it is first requested. All later responses share its bytes. */
+function documentHandler(publicUrl: string, generate: (serverUrl: string) => string): (ctx: RequestContext) => Promise<void> {
+  const texts = new LRUCache<string, Encoded>({
+    max: CACHED_TEXTS,
+    fetchMethod: async (serverUrl) => compress(generate(serverUrl)),
+  })
+  return async (ctx) => {
+    const encoding = acceptedEncoding(ctx)
+    const text = (await texts.forceFetch(publicUrl || urlOfConnection(ctx.socket)))[encoding]
+    if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
+    ctx.etag = text.etag
+    ctx.body = text.bytes
+  }
+}
+
+async function compress(text: string): Promise<Encoded> {
+  const identity = Buffer.from(text)
+  const withETag = (bytes: Buffer) => ({ bytes, etag: etag(bytes) })
+  const [br, gz] = await Promise.all([promisify(brotliCompress)(identity), promisify(gzip)(identity)])
+  return { br: withETag(br), gzip: withETag(gz), identity: withETag(identity) }
+}
+
+/** The same choice as for files: the smallest encoding that the client accepts. */
+function acceptedEncoding(ctx: RequestContext): Encoding {
+  return (['br', 'gzip'] as const).find((encoding) => ctx.acceptsEncodings(encoding, 'identity') === encoding) ?? 'identity'
+}
+
+/**
+ * The IP address and port that the client connected to. Never the Host header, which the client controls. A closed connection has no IP
+ * address, and its response is never sent.
+ */
+function urlOfConnection({ localAddress = 'localhost', localPort = 0 }: Socket): string {
+  return toServerUrl(localAddress, localPort)
+}

@@ -1,0 +1,70 @@
+import type { ErrorCode } from '../errors/error-catalogue.js'
+import { ERROR_CATALOGUE } from '../errors/error-catalogue.js'
+
+interface ErrorResponse {
+  readonly description: string
+  /** All with the same status. */
+  readonly codes: readonly ErrorCode[]
+}
+
+/**
+ * The error responses that the OpenAPI document describes by status: those that programs handle differently, and those with additional
+ * headers. Its `default` response describes all other errors.
+ */
+export const ERROR_RESPONSES = {
+  InvalidParameter: {
+    description: 'The request is malformed, or a parameter is not valid. `message` names every failing parameter.',
+    codes: ['bad_request', 'invalid_parameter', 'invalid_cursor'],
+  },
+  InvalidPet: {
+    description: 'The request is malformed, the body is missing, or it does not describe a pet. `message` names every failing field.',
+    codes: ['bad_request', 'missing_body', 'invalid_json', 'validation_failed', 'invalid_parameter'],
+  },
+  InvalidApiKey: {
+    description: 'The API key is missing or not valid. Malformed, unknown, expired and revoked keys get the same body.',
+    codes: ['missing_api_key', 'invalid_api_key'],
+  },
+  PetNotFound: {
+    description: 'The pet could not be found.',
+    codes: ['pet_not_found'],
+  },
+  OperationRemoved: {
+    description: 'The operation was removed on 5 December 2030.',
+    codes: ['operation_removed'],
+  },
+  UnsupportedMediaType: {
+    description: 'The body is not `application/json` in UTF-8, or it is compressed.',
+    codes: ['unsupported_media_type'],
+  },
+  IdempotencyKeyReused: {
+    description: 'The `Idempotency-Key` was used with another body within the last 24 hours.',
+    codes: ['idempotency_key_reused'],
+  },
+  TooManyRequests: {
+    description:
+      'A limit is reached, or the key is banned. Wait for the number of seconds in `Retry-After`, which is exact. If the retry is ' +
+      'rejected too, use exponential backoff. A rejected request does not count toward any limit. If you keep sending requests after a 429, the key is banned: for ' +
+      '60 seconds at first, then twice as long each time, up to 24 hours.',
+    codes: ['rate_limit_exceeded', 'daily_quota_exceeded', 'key_temporarily_banned', 'too_many_failed_authentications'],
+  },
+  ServiceUnavailable: {
+    description:
+      'The service is temporarily unavailable. The request does not count toward any limit. Retry after the number of seconds in `Retry-After`.',
+    codes: ['service_unavailable'],
+  },
+} as const satisfies Record<string, ErrorResponse>
+
+export type ErrorResponseName = keyof typeof ERROR_RESPONSES
+
+/** The error responses that every operation may return. */
+export const COMMON_ERROR_RESPONSES: readonly ErrorResponseName[] = ['InvalidApiKey', 'TooManyRequests', 'ServiceUnavailable']
+
+export function toStatus(name: ErrorResponseName): number {
+  return ERROR_CATALOGUE[ERROR_RESPONSES[name].codes[0]].status
+}
+
+/** The codes of the `default` response: those that no other response has. */
+export function listOtherCodes(): ErrorCode[] {
+  const documented = new Set<ErrorCode>(Object.values(ERROR_RESPONSES).flatMap(({ codes }) => codes as readonly ErrorCode[]))
+  return (Object.keys(ERROR_CATALOGUE) as ErrorCode[]).filter((code) => !documented.has(code))
+}

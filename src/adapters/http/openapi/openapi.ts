@@ -1,0 +1,134 @@
+import { stringify } from 'yaml'
+import type { oas31, ZodOpenApiPathItemObject, ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi'
+import { createDocument } from 'zod-openapi'
+import { z } from 'zod'
+import type { Plans } from '../../../core/plan.js'
+import type { ErrorCode } from '../errors/error-catalogue.js'
+import { ERROR_CATALOGUE, errorBody } from '../errors/error-catalogue.js'
+import type { ErrorResponseName } from './error-responses.js'
+import { COMMON_ERROR_RESPONSES, ERROR_RESPONSES, listOtherCodes, toStatus } from './error-responses.js'
+import {
+  DESCRIPTION,
+  ERROR_CODE_DESCRIPTION,
+  ERROR_DESCRIPTION,
+  errorHeaders,
+  headerComponents,
+  securityDescription,
+  successHeaders,
+} from './openapi-texts.js'
+import { createPetSpec } from '../operations/create-pet.js'
+import { getPetSpec } from '../operations/get-pet.js'
+import { listOrdersSpec } from '../operations/list-orders.js'
+import { listPetsSpec } from '../operations/list-pets.js'
+import type { OperationSpec } from '../operations/operation.js'
+import { API_PREFIX } from '../operations/operation.js'
+
+export const OPERATION_SPECS: readonly OperationSpec[] = [listPetsSpec, createPetSpec, getPetSpec, listOrdersSpec]
+
+const error = z
+  .object({
+    code: z
+      .string()
+      .max(100)
+      .meta({
+        pattern: '^[a-z_]+$',
+        'x-extensible-enum': Object.keys(ERROR_CATALOGUE),
+        description: ERROR_CODE_DESCRIPTION,
+        example: 'pet_not_found',
+      }),
+    message: z.string().max(10_000).meta({ description: 'A description of the error for people.', example: 'The pet could not be found.' }),
+    status: z.int32().min(400).max(599).meta({ format: 'int32', description: 'The HTTP status code.', example: 404 }),
+  })
+  .meta({ id: 'Error', description: ERROR_DESCRIPTION })
+
+/** What differs between installations. */
+export interface OpenApiInputs {
+  /** Absolute base URL of the service, without `/v1` and without a trailing slash. */
+  readonly serverUrl: string
+  readonly plans: Plans
+}
+
+/** Builds the OpenAPI 3.1 document from the schemas that validate requests and from the error catalogue. */
+export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31.OpenAPIObject {
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'Pet Store',
+        version: '1.0.0',
+        description: DESCRIPTION,
+        contact: { name: 'Pet Store maintainers', url: `${serverUrl}/docs` },
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [
+        {
+          url: serverUrl + API_PREFIX,
+          description: 'The environment, production or staging, that serves this document.',
+          'x-internal': false,
+        },
+      ],
+      security: [{ apiKey: [] }],
+      tags: [
+        { name: 'pets', description: 'The animals of the store.' },
+        { name: 'store', description: 'Orders of animals.' },
+      ],
+      paths: buildPaths(OPERATION_SPECS),
+      components: {
+        headers: headerComponents(),
+        responses: buildErrorResponses(),
+        securitySchemes: {
+          apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'pst_live_…', description: securityDescription(plans) },
+        },
+      },
+    },
+    { override: leaveResponsesOpen },
+  )
+}
+
+/** A new field in a response must not break clients that were generated earlier. */
+function leaveResponsesOpen({ jsonSchema, io }: { jsonSchema: { additionalProperties?: unknown }; io: 'input' | 'output' }): void {
+  if (io === 'output') delete jsonSchema.additionalProperties
+}
+
+/** The document as text. The YAML has no aliases, because some parsers reject them. */
+export function openApiText(inputs: OpenApiInputs, format: 'json' | 'yaml'): string {
+  const document = buildOpenApiDocument(inputs)
+  return format === 'yaml' ? stringify(document, { aliasDuplicateObjects: false }) : `${JSON.stringify(document, undefined, 2)}\n`
+}
+
+function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPathItemObject> {
+  const paths: Record<string, ZodOpenApiPathItemObject> = {}
+  for (const spec of specs) {
+    const stability = spec.stability === 'stable' ? {} : { 'x-stability': spec.stability, 'x-scalar-stability': spec.stability }
+    const operation = { operationId: spec.operationId, ...stability, ...spec.document, responses: buildResponses(spec) }
+    paths[spec.path] = { ...paths[spec.path], [spec.method]: operation }
+  }
+  return paths
+}
+
+function buildResponses(spec: OperationSpec): ZodOpenApiResponsesObject {
+  const success = Object.entries(spec.document.responses).map(
+    ([status, response]) => [status, { ...response, headers: successHeaders(spec, Number(status)) }] as const,
+  )
+  const errors = [...spec.errors, ...COMMON_ERROR_RESPONSES].map((name) => [`${toStatus(name)}`, responseReference(name)] as const)
+  return Object.fromEntries([...success, ...errors, ['default', responseReference('Error')]])
+}
+
+const responseReference = (name: ErrorResponseName | 'Error') => ({ $ref: `#/components/responses/${name}` })
+
+/** The responses of `ERROR_RESPONSES`, and `Error` for `default`. Each has one example per code. */
+function buildErrorResponses(): Record<string, ZodOpenApiResponseObject> {
+  const names = Object.keys(ERROR_RESPONSES) as ErrorResponseName[]
+  return Object.fromEntries([
+    ...names.map((name) => [name, buildErrorResponse(toStatus(name), ERROR_RESPONSES[name])] as const),
+    ['Error', buildErrorResponse('default', { description: 'Any other error.', codes: listOtherCodes() })],
+  ])
+}
+
+function buildErrorResponse(
+  status: number | 'default',
+  { description, codes }: { description: string; codes: readonly ErrorCode[] },
+): ZodOpenApiResponseObject {
+  const examples = Object.fromEntries(codes.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: errorBody(code) }]))
+  return { description, headers: errorHeaders(status), content: { 'application/json': { schema: error, examples } } }
+}

@@ -1,0 +1,48 @@
+import { expect } from 'chai'
+import { MongoApiKeyStore } from '../../../src/adapters/mongo/mongo-api-key-store.js'
+import { StoreUnavailable } from '../../../src/core/errors.js'
+import { anApiKey } from '../../contracts/builders.js'
+import { rejection } from '../../contracts/rejection.js'
+import { anOwnMongo } from '../../support/engines/mongo-engine.js'
+import type { OwnEngine } from '../../support/engines/own-engine.js'
+import { MongoData } from '../../support/mongo-data.js'
+import { MovableClock } from '../../support/movable-clock.js'
+import type { TcpProxy } from '../../support/tcp-proxy.js'
+import { startTcpProxy } from '../../support/tcp-proxy.js'
+import { unhandledRejections } from '../../support/unhandled-rejections.js'
+
+const KEY = anApiKey()
+
+describe('the API keys in a MongoDB that falls silent', () => {
+  let server: OwnEngine
+  let data: MongoData | undefined
+  let proxy: TcpProxy | undefined
+
+  before(async function () {
+    server = await anOwnMongo(this)
+  })
+
+  afterEach(async () => {
+    await data?.close()
+    await proxy?.close()
+  })
+  after(() => server?.stop())
+
+  it('are found although their use cannot be noted, and that failure is no one’s', async () => {
+    proxy = await startTcpProxy(server.url, { silencedBy: (sent) => sent.includes('lastUsedAt') })
+    data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
+    const keys = new MongoApiKeyStore(data.connect(), new MovableClock())
+    await keys.insert(KEY)
+    const unhandled = await unhandledRejections(async () => {
+      expect(await keys.findBySecretHash(KEY.secretHash)).to.deep.equal(KEY)
+      // By the time that the second of these is given up, so is the note before them.
+      for (let count = 0; count < 2; count++)
+        expect(await rejection(keys.findBySecretHash(KEY.secretHash))).to.be.instanceOf(StoreUnavailable)
+    })
+    expect(unhandled).to.deep.equal([])
+
+    proxy.passAgain()
+    await data.untilItIsBack()
+    expect(await keys.findById(KEY.keyId)).to.deep.equal(KEY)
+  })
+})

@@ -1,0 +1,105 @@
+import { expect } from 'chai'
+import { MongoConnection } from '../../../src/adapters/mongo/mongo-connection.js'
+import { SettingError } from '../../../src/core/errors.js'
+
+/** Nothing is listening there. */
+const NOWHERE = 'mongodb://127.0.0.1:1'
+
+describe('a connection to MongoDB', () => {
+  const opened: MongoConnection[] = []
+
+  afterEach(() => Promise.all(opened.splice(0).map((connection) => connection.close())))
+
+  function connectionTo(url: string): MongoConnection {
+    const connection = new MongoConnection(url)
+    opened.push(connection)
+    return connection
+  }
+
+  for (const [url, database] of [
+    ['mongodb://host', 'petstore'],
+    ['mongodb://host/', 'petstore'],
+    ['mongodb://host?w=1', 'petstore'],
+    ['mongodb://host/?authSource=test', 'petstore'],
+    ['mongodb://user:pass@host:27018/?appName=of/test', 'petstore'],
+    ['mongodb://host/pets', 'pets'],
+    ['mongodb://user:p%40ss%2Fword@one,two:27018/pets?replicaSet=rs0', 'pets'],
+    ['mongodb://host/test', 'test'],
+    ['mongodb://one,two/test?replicaSet=rs0', 'test'],
+    ['mongodb+srv://user:pass@cluster.example.com/pets?retryWrites=true', 'pets'],
+    ['mongodb+srv://cluster.example.com', 'petstore'],
+  ] as const) {
+    it(`uses the database ${database} with ${url}`, () => {
+      expect(connectionTo(url).db.databaseName).to.equal(database)
+    })
+  }
+
+  for (const query of [
+    '',
+    '?w=1',
+    '?w=0&journal=false',
+    '?wtimeoutMS=60000',
+    '?readConcernLevel=local',
+    '?readPreference=secondaryPreferred',
+  ]) {
+    it(`acknowledges what is on the journals of a majority, and reads that from the primary, whatever its URL says: ${query || 'nothing'}`, () => {
+      const { db } = connectionTo(`${NOWHERE}/pets${query}`)
+      const { writeConcern, readConcern, readPreference } = db.collection('pets')
+      expect(writeConcern).to.include({ w: 'majority', journal: true, wtimeoutMS: 1_000 })
+      expect(readConcern).to.include({ level: 'majority' })
+      expect(readPreference?.mode).to.equal('primary')
+    })
+  }
+
+  for (const url of [
+    'mongodb://',
+    'mongodb://petstore:hunter2',
+    'mongodb://petstore:hunter2/pets',
+    'mongodb://petstore:hunter2@',
+    'mongodb://petstore:hunter2@/pets',
+    'mongodb://petstore:hunter2@host:99999/pets',
+    'mongodb://petstore:hunter2@host:port/pets',
+    'mongodb://petstore:hunter2@[::1/pets',
+    'mongodb://petstore:x/hunter2@host/pets',
+    'mongodb://petstore:x@hunter2@host/pets',
+    'mongodb://petstore:hunter2%2@host/pets',
+    'mongodb://petstore:hunter2@host/a.b',
+    'mongodb://petstore:hunter2@host/?nosuchoption=1',
+    'mongodb://petstore:hunter2@host/?maxPoolSize=many',
+    'mongodb://petstore:hunter2@host/?w=1&w=2',
+    'mongodb://petstore:hunter2@host/?tls=true&tlsCAFile=/no/ca.pem',
+    'mongodb://petstore:hunter2@host/?tls=true&tlsCertificateKeyFile=/no/client.pem&tlsCertificateKeyFilePassword=hunter2',
+    'mongodb+srv://petstore:hunter2',
+    'mongodb+srv://petstore:hunter2@host:27017/pets',
+    'mongodb+srv://petstore:hunter2@one.example.com,two.example.com/pets',
+  ]) {
+    it(`is refused with a sentence for operators that repeats no password: ${url}`, () => {
+      expect(() => new MongoConnection(url))
+        .to.throw(SettingError, /^MONGODB_URL cannot be used: \S/)
+        .with.property('message')
+        .that.does.not.match(/hunter2/)
+    })
+  }
+
+  it('rejects a TLS file that cannot be read, or that has no effect without tls=true, and names it', () => {
+    const connect = (query: string) => () => new MongoConnection(`mongodb://host/?${query}`)
+    for (const option of ['tlsCAFile', 'tlsCertificateKeyFile', 'tlsCRLFile']) {
+      expect(connect(`tls=true&${option}=/no/file.pem`)).to.throw(SettingError, `cannot read ${option} /no/file.pem (ENOENT)`)
+      expect(connect(`tls=true&${option}=${import.meta.filename}`)).to.throw(
+        SettingError,
+        new RegExp(`cannot read ${option} ${import.meta.filename} \\(ERR_\\w+\\)`),
+      )
+      expect(connect(`${option}=/no/file.pem`)).to.throw(SettingError, `${option} requires tls=true`)
+    }
+  })
+
+  it('is not up where nothing listens, and says so instead of throwing', async () => {
+    expect(await connectionTo(NOWHERE).isUp()).to.equal(false)
+  })
+
+  it('is not up once it is closed', async () => {
+    const connection = new MongoConnection(NOWHERE)
+    await connection.close()
+    expect(await connection.isUp()).to.equal(false)
+  })
+})

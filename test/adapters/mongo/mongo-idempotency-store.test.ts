@@ -1,0 +1,92 @@
+import { expect } from 'chai'
+import { MongoIdempotencyStore } from '../../../src/adapters/mongo/mongo-idempotency-store.js'
+import { IDEMPOTENCY_MS } from '../../../src/core/ports/idempotency-store.js'
+import type { MongoDatabase } from '../../support/engines/mongo-engine.js'
+import { aMongoDatabase } from '../../support/engines/mongo-engine.js'
+import { MongoData } from '../../support/mongo-data.js'
+import { MovableClock } from '../../support/movable-clock.js'
+
+const SCOPE = { keyId: 'key_one', idempotencyKey: 'an order of "ours"' }
+
+describe('the idempotency records in MongoDB', () => {
+  let database: MongoDatabase
+  let data: MongoData
+  let clock: MovableClock
+
+  before(async function () {
+    database = await aMongoDatabase(this)
+    data = await MongoData.withIndexes(database.url)
+  })
+
+  beforeEach(async () => {
+    await data.empty()
+    clock = new MovableClock(Date.now())
+  })
+
+  afterEach(() => data.close())
+  after(() => database?.drop())
+
+  const claim = (petId: bigint) => new MongoIdempotencyStore(data.connect(), clock).claim(SCOPE, { fingerprint: `of ${petId}`, petId })
+  const documents = () => data.connect().collection('idempotency', { useBigInt64: true }).find().toArray()
+
+  it('end 24 h after they were first claimed, by a date that a TTL index goes by', async () => {
+    const endMs = clock.nowMs() + IDEMPOTENCY_MS
+    await claim(7n)
+    clock.advanceSeconds(60)
+    await claim(8n)
+    const [document, ...others] = await documents()
+    expect(others).to.deep.equal([])
+    expect(document?.['expiresAt']).to.deep.equal(new Date(endMs))
+  })
+
+  it('hold no idempotency key in the clear, for that is the caller’s', async () => {
+    await claim(7n)
+    const text = (await documents()).map((document) => Object.values(document).join(' ')).join(' ')
+    expect(text).to.not.include('ours')
+  })
+
+  it('that have ended give way to a new one, whether the TTL index has removed them or never runs', async () => {
+    const nowMs = clock.nowMs()
+    for (const isRemoved of [false, true]) {
+      clock.moveTo(nowMs - 2 * IDEMPOTENCY_MS)
+      await claim(1n)
+      clock.moveTo(nowMs)
+      if (isRemoved) await data.connect().collection('idempotency').deleteMany({})
+      expect(await claim(2n)).to.deep.equal({ fingerprint: 'of 2', petId: 2n })
+      const [document] = await documents()
+      expect(document?.['expiresAt']).to.deep.equal(new Date(nowMs + IDEMPOTENCY_MS))
+      await data.empty()
+    }
+  })
+
+  it('that have ended give way to one and the same new one for eight claims at once, time after time', async () => {
+    const stores = Array.from({ length: 8 }, () => new MongoIdempotencyStore(data.connect(), clock))
+    for (let round = 0; round < 30; round++) {
+      const claims = stores.map((store, index) => store.claim(SCOPE, { fingerprint: `of ${index}`, petId: BigInt(round * 10 + index) }))
+      const got = await Promise.all(claims)
+      for (const record of got) expect(record, `round ${round}`).to.deep.equal(got[0])
+      expect(got[0]?.petId).to.satisfy((petId: bigint) => petId >= round * 10 && petId < round * 10 + 8)
+      clock.advanceMs(IDEMPOTENCY_MS)
+    }
+  })
+
+  it('that have ended and that the TTL index removes at any moment never make a claim fail', async () => {
+    const stores = Array.from({ length: 4 }, () => new MongoIdempotencyStore(data.connect(), clock))
+    const records = data.connect().collection('idempotency')
+    let isDone = false
+    const removing = (async () => {
+      while (!isDone) await records.deleteMany({ expiresAt: { $lte: new Date(clock.nowMs()) } })
+    })()
+    try {
+      for (let round = 0; round < 100; round++) {
+        const claims = stores.map((store, index) => store.claim(SCOPE, { fingerprint: `of ${index}`, petId: BigInt(round * 10 + index) }))
+        const got = await Promise.all(claims)
+        for (const record of got) expect(record, `round ${round}`).to.deep.equal(got[0])
+        clock.advanceMs(IDEMPOTENCY_MS)
+      }
+    } finally {
+      isDone = true
+      await removing
+    }
+  })
+})

@@ -1,0 +1,160 @@
+import { expect } from 'chai'
+import type { Db } from 'mongodb'
+import { MongoConnection } from '../../../src/adapters/mongo/mongo-connection.js'
+import { ensureIndexes } from '../../../src/adapters/mongo/mongo-indexes.js'
+import { OperatorError, StoreUnavailable } from '../../../src/core/errors.js'
+import { rejection } from '../../contracts/rejection.js'
+import type { MongoDatabase } from '../../support/engines/mongo-engine.js'
+import { aMongoDatabase, anOwnMongo } from '../../support/engines/mongo-engine.js'
+import type { OwnEngine } from '../../support/engines/own-engine.js'
+import { helloOf, isHello, startMongoStub } from '../../support/mongo-stub.js'
+import type { TcpProxy } from '../../support/tcp-proxy.js'
+import { startTcpProxy } from '../../support/tcp-proxy.js'
+
+describe('the indexes in MongoDB', () => {
+  let database: MongoDatabase
+  let connection: MongoConnection
+  let db: Db
+
+  before(async function () {
+    database = await aMongoDatabase(this)
+    connection = new MongoConnection(database.url)
+    ;({ db } = connection)
+  })
+
+  beforeEach(() => db.dropDatabase())
+
+  after(async () => {
+    await connection?.close()
+    await database?.drop()
+  })
+
+  async function indexesOf(collection: string): Promise<Record<string, unknown>[]> {
+    const indexes = (await db.collection(collection).listIndexes().toArray()) as Record<string, unknown>[]
+    return indexes
+      .filter(({ name }) => name !== '_id_')
+      .map(({ key, unique, expireAfterSeconds }) => ({
+        key: { ...(key as object) },
+        ...(unique ? { unique } : {}),
+        ...(expireAfterSeconds === undefined ? {} : { expireAfterSeconds: Number(expireAfterSeconds) }),
+      }))
+  }
+
+  async function expectAllIndexes(): Promise<void> {
+    expect(await indexesOf('pets')).to.deep.equal([{ key: { status: 1, _id: 1 } }])
+    expect(await indexesOf('orders')).to.deep.equal([{ key: { status: 1, _id: 1 } }])
+    expect(await indexesOf('apiKeys')).to.deep.equal([{ key: { secretHash: 1 }, unique: true }])
+    expect(await indexesOf('idempotency')).to.deep.equal([{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }])
+  }
+
+  it('are there after the first replica, and just as they were after the next ones', async () => {
+    for (let replica = 0; replica < 3; replica++) {
+      await ensureIndexes(database.url)
+      await expectAllIndexes()
+    }
+  })
+
+  it('are made by eight replicas that start at the same time on a database that is not there yet', async () => {
+    for (let round = 0; round < 3; round++) {
+      await db.dropDatabase()
+      await Promise.all(Array.from({ length: 8 }, () => ensureIndexes(database.url)))
+      await expectAllIndexes()
+      await Promise.all(Array.from({ length: 8 }, () => ensureIndexes(database.url)))
+      await expectAllIndexes()
+    }
+  })
+
+  it('are made over data that is there', async () => {
+    await db.collection('pets').insertMany(Array.from({ length: 500 }, () => ({ name: 'Rex', status: 'sold' })))
+    await db.collection('apiKeys').insertMany(['a', 'b'].map((secretHash) => ({ secretHash })))
+    await ensureIndexes(database.url)
+    await expectAllIndexes()
+  })
+
+  it('leave other indexes as they are', async () => {
+    await db.collection('pets').createIndex({ name: 1 })
+    await ensureIndexes(database.url)
+    expect(await indexesOf('pets')).to.have.deep.members([{ key: { name: 1 } }, { key: { status: 1, _id: 1 } }])
+  })
+
+  for (const [what, prepare, index, collection] of [
+    [
+      'it is there, but not unique',
+      () => db.collection('apiKeys').createIndex({ secretHash: 1 }, { name: 'secretHash_1' }),
+      '{"secretHash":1}',
+      'apiKeys',
+    ],
+    [
+      'it is there, but removes records an hour later',
+      () => db.collection('idempotency').createIndex({ expiresAt: 1 }, { expireAfterSeconds: 3600 }),
+      '{"expiresAt":1}',
+      'idempotency',
+    ],
+    [
+      'two keys have one secret hash',
+      () => db.collection('apiKeys').insertMany([{ secretHash: 'a' }, { secretHash: 'a' }]),
+      '{"secretHash":1}',
+      'apiKeys',
+    ],
+  ] as const) {
+    it(`that MongoDB will not make are named to operators, with collection, database and reason: ${what}`, async () => {
+      await prepare()
+      const refusal = await rejection(ensureIndexes(database.url))
+      expect(refusal).to.be.instanceOf(OperatorError)
+      const { message, cause } = refusal as OperatorError
+      expect(message)
+        .to.include(index)
+        .and.include(`${db.databaseName}.${collection}`)
+        .and.include((cause as Error).message)
+    })
+  }
+
+  it('are an outage, not a refusal, where nothing listens', async () => {
+    expect(await rejection(ensureIndexes('mongodb://127.0.0.1:1'))).to.be.instanceOf(StoreUnavailable)
+  })
+})
+
+describe('the indexes in a MongoDB of their own', () => {
+  let server: OwnEngine
+  let proxy: TcpProxy | undefined
+
+  before(async function () {
+    server = await anOwnMongo(this)
+  })
+
+  afterEach(() => proxy?.close())
+  after(() => server?.stop())
+
+  it('are not what is said to be refused when it is the user, whose password is not repeated', async () => {
+    const url = server.url.replace('//', '//petstore:hunter2@')
+    const refusal = await rejection(ensureIndexes(url))
+    expect(refusal)
+      .to.be.instanceOf(OperatorError)
+      .with.property('message')
+      .that.matches(/\buser of MONGODB_URL\b/)
+      .and.does.not.match(/index|hunter2/)
+  })
+
+  it('are an outage when it falls silent in the middle of making one, which has no time limit otherwise', async () => {
+    proxy = await startTcpProxy(server.url, { silencedBy: (sent) => sent.includes('createIndexes') })
+    const url = `mongodb://${proxy.address}/?directConnection=true&heartbeatFrequencyMS=500`
+    expect(await rejection(ensureIndexes(url))).to.be.instanceOf(StoreUnavailable)
+  })
+})
+
+describe('the command that makes an index', () => {
+  for (const [server, hello, quorum] of [
+    ['a member of a replica set waits for a majority of the members, not for all', { setName: 'petstore' }, 'majority'],
+    ['a standalone server has no commit quorum, which it would reject', {}, undefined],
+  ] as const) {
+    it(`to ${server}`, async () => {
+      const stub = await startMongoStub((command) => (isHello(command) ? helloOf(hello) : {}))
+      try {
+        await ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`)
+        expect(stub.received('createIndexes').map(({ commitQuorum }) => commitQuorum)).to.deep.equal(Array(4).fill(quorum))
+      } finally {
+        await stub.close()
+      }
+    })
+  }
+})

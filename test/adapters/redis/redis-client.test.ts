@@ -1,0 +1,272 @@
+import { expect } from 'chai'
+import { Cluster, Redis } from 'ioredis'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer } from 'node:net'
+import { makeRedisClient } from '../../../src/adapters/redis/redis-client.js'
+import { OperatorError } from '../../../src/core/errors.js'
+import type { IssuedCertificate } from '../../support/certificate-authority.js'
+import { CertificateAuthority } from '../../support/certificate-authority.js'
+
+const PASSWORD = 'hunter2'
+
+describe('a client made from REDIS_URL', () => {
+  for (const [url, options] of Object.entries({
+    'redis://localhost': { host: 'localhost', port: 6379, db: 0 },
+    'redis://redis.example:7000': { host: 'redis.example', port: 7000, db: 0 },
+    'redis://localhost/3': { host: 'localhost', port: 6379, db: 3 },
+    'redis://localhost:7000/': { host: 'localhost', port: 7000, db: 0 },
+    'redis://[::1]:7000/2': { host: '::1', port: 7000, db: 2 },
+    [`redis://:${PASSWORD}@localhost`]: { host: 'localhost', username: null, password: PASSWORD },
+    [`redis://quota:${PASSWORD}@localhost:7000/1`]: { host: 'localhost', port: 7000, username: 'quota', password: PASSWORD, db: 1 },
+    'redis://us%40er:p%3Ass%40w%2Frd@localhost': { username: 'us@er', password: 'p:ss@w/rd' },
+  })) {
+    it(`reads ${url}`, () => {
+      const client = makeRedisClient(url)
+      expect(client).to.be.instanceOf(Redis)
+      expect(client.options).to.include(options)
+      expect(client.options).not.to.have.property('tls')
+      expect(client.status).to.equal('wait')
+    })
+  }
+
+  it('speaks TLS where the URL says rediss', () => {
+    expect(makeRedisClient('rediss://localhost').options).to.have.property('tls')
+    const cluster = makeRedisClient('rediss+cluster://one,two') as Cluster
+    expect(cluster.options.redisOptions).to.have.property('tls')
+  })
+
+  it('knows all nodes of a cluster, and its user and password', () => {
+    const cluster = makeRedisClient(`redis+cluster://quota:${PASSWORD}@one:7000,two,[::1]:7002`) as Cluster
+    expect(cluster).to.be.instanceOf(Cluster)
+    expect(Reflect.get(cluster, 'startupNodes')).to.deep.equal([
+      { host: 'one', port: 7000 },
+      { host: 'two', port: 6379 },
+      { host: '::1', port: 7002 },
+    ])
+    expect(cluster.options.redisOptions).to.include({ username: 'quota', password: PASSWORD })
+  })
+
+  it('knows all sentinels, at their own port where none is said, and the name of the primary', () => {
+    const { options } = makeRedisClient(`redis+sentinel://:${PASSWORD}@one:26380,two/petstore/4`) as Redis
+    expect(options).to.deep.include({
+      sentinels: [
+        { host: 'one', port: 26_380 },
+        { host: 'two', port: 26_379 },
+      ],
+    })
+    expect(options).to.include({ name: 'petstore', db: 4, password: PASSWORD })
+  })
+
+  it('speaks TLS to the sentinels and to the primary that they name where the URL says rediss+sentinel', async () => {
+    const primary = await aListener((hello) => hello)
+    const sentinel = await aListener((hello) => hello)
+    const client = makeRedisClient(`rediss+sentinel://:${PASSWORD}@127.0.0.1:${sentinel.port}/petstore`)
+    client.on('error', () => undefined)
+    client.connect().catch(() => undefined)
+    expect(kindOf(await sentinel.first), 'to the sentinel').to.equal('TLS')
+    client.disconnect()
+    // A sentinel that answers in plain words, as one does whose TLS is ended by something in front of it.
+    const plain = await aListener((hello) => {
+      if (!String(hello).toLowerCase().includes('get-master-addr')) return '+OK\r\n'
+      return `*2\r\n$9\r\n127.0.0.1\r\n$${String(primary.port).length}\r\n${primary.port}\r\n`
+    })
+    const other = makeRedisClient(`rediss+sentinel://:${PASSWORD}@127.0.0.1:${plain.port}/petstore`)
+    Object.assign(other.options, { sentinelTLS: undefined })
+    other.on('error', () => undefined)
+    other.connect().catch(() => undefined)
+    expect(kindOf(await primary.first), 'to the primary').to.equal('TLS')
+    other.disconnect()
+    for (const listener of [primary, sentinel, plain]) listener.close()
+  })
+
+  for (const scheme of ['redis', 'rediss']) {
+    it(`survives a second error of the same socket, as TLS sockets emit it, with ${scheme}://`, async () => {
+      const listener = await aListener(() => '+OK\r\n')
+      const client = makeRedisClient(`${scheme}://127.0.0.1:${listener.port}`) as Redis
+      const errors: string[] = []
+      client.on('nodeError', ({ message }: Error) => errors.push(message))
+      client.on('error', () => undefined)
+      client.connect().catch(() => undefined)
+      await listener.first
+      const socket: Socket = Reflect.get(client, 'stream')
+      for (const message of ['first', 'second']) socket.emit('error', new Error(message))
+      client.disconnect()
+      listener.close()
+      expect(errors).to.include.members(['first', 'second'])
+    })
+  }
+
+  for (const url of ['redis://localhost', 'redis+sentinel://one,two/petstore']) {
+    it(`fails at once instead of waiting, and never sends a command twice, at ${url}`, () => {
+      expect(makeRedisClient(url).options).to.include({
+        enableOfflineQueue: false,
+        autoResendUnfulfilledCommands: false,
+        maxRetriesPerRequest: 0,
+        lazyConnect: true,
+      })
+    })
+  }
+
+  it('never sends a command twice to a cluster', () => {
+    const { options } = makeRedisClient('redis+cluster://one,two') as Cluster
+    expect(options).to.include({ retryDelayOnFailover: 0, retryDelayOnClusterDown: 0 })
+    expect(options.redisOptions).to.include({ autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 })
+  })
+
+  it('reconnects where the server says that it is no longer the primary, whichever way its version says it', () => {
+    const { reconnectOnError } = (makeRedisClient('redis://localhost') as Redis).options
+    for (const message of [
+      "READONLY You can't write against a read only replica. script: 3f, on @user_script:1.",
+      "ERR Error running script (call to f_3f): @user_script:1: -READONLY You can't write against a read only replica.",
+    ])
+      expect(reconnectOnError?.(new Error(message)), message).to.equal(true)
+    expect(reconnectOnError?.(new Error('OOM command not allowed'))).to.equal(false)
+  })
+
+  it('sends sentinelUsername and sentinelPassword to the Sentinel only', () => {
+    const query = 'sentinelUsername=us%40er&sentinelPassword=p%26ss+w%25rd%2B'
+    const { options } = makeRedisClient(`redis+sentinel://quota:${PASSWORD}@one/petstore?${query}`) as Redis
+    expect(options).to.include({ username: 'quota', password: PASSWORD, sentinelUsername: 'us@er', sentinelPassword: 'p&ss+w%rd+' })
+    const without = makeRedisClient(`redis+sentinel://quota:${PASSWORD}@one/petstore`).options as Redis['options']
+    expect(without.sentinelPassword).to.equal(undefined)
+  })
+
+  for (const url of [
+    `http://quota:${PASSWORD}@localhost`,
+    `redis:/quota:${PASSWORD}@localhost`,
+    `redis://quota:${PASSWORD}@`,
+    `redis://quota:${PASSWORD}@one,two`,
+    `redis://quota:${PASSWORD}@localhost/one`,
+    `redis://quota:${PASSWORD}@localhost/1/2`,
+    `redis://quota:${PASSWORD}@localhost:port`,
+    `redis://quota:${PASSWORD}@localhost:123456`,
+    `redis://quota:${PASSWORD}@localhost:99999`,
+    `redis://quota:${PASSWORD}@localhost:0`,
+    `redis://quota:${PASSWORD}%zz@localhost`,
+    `redis://quo%zzta:${PASSWORD}@localhost`,
+    `redis+sentinel://quota:${PASSWORD}@one,two`,
+    `redis+sentinel://quota:${PASSWORD}@one,two/`,
+    `redis+sentinel://quota:${PASSWORD}@one,two/petstore/x`,
+    `redis+cluster://quota:${PASSWORD}@one,,two`,
+    `redis+cluster://quota:${PASSWORD}@one,two/3`,
+    `redis+ring://quota:${PASSWORD}@one,two`,
+    `redis://localhost?password=${PASSWORD}`,
+    `redis://localhost/?tlscafile=/ca.pem&sentinelPassword=${PASSWORD}`,
+    `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}&sentinelPassword=${PASSWORD}`,
+    `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}%zz`,
+    `redis+sentinel://one/petstore?sentinelPassword=${PASSWORD}@zz`,
+    `redis+sentinel://one/petstore?sentinelPassword=x&${PASSWORD}`,
+    `redis+sentinel://one/petstore?sentinelUsername=${PASSWORD}`,
+    `redis+sentinel://:${PASSWORD}@one/petstore?sentinelPassword=`,
+    `redis+sentinel://one/petstore?tlsCertificateKeyFilePassword=${PASSWORD}`,
+    `redis+cluster://one,two?sentinelPassword=${PASSWORD}`,
+    `redis://localhost?sentinelPassword=${PASSWORD}`,
+    `redis://localhost?tlsCertificateKeyFilePassword=${PASSWORD}`,
+    `rediss://localhost?tlsCertificateKeyFilePassword=${PASSWORD}`,
+    PASSWORD,
+    '',
+  ]) {
+    it(`is refused for ${url === '' ? 'an empty URL' : url}, by its name and without its password`, () => {
+      let refusal: unknown
+      try {
+        makeRedisClient(url).disconnect()
+      } catch (error) {
+        refusal = error
+      }
+      expect(refusal).to.be.instanceOf(OperatorError)
+      expect(String(refusal)).to.include('REDIS_URL')
+      expect(String(refusal)).not.to.include(PASSWORD)
+    })
+  }
+})
+
+describe('the options of REDIS_URL', () => {
+  let authority: CertificateAuthority
+  let client: IssuedCertificate
+  let encrypted: IssuedCertificate
+  let noCertificate: string
+
+  before(async () => {
+    authority = await CertificateAuthority.create('Authority')
+    client = await authority.issue({ names: ['petstore'] })
+    encrypted = await authority.issue({ names: ['petstore'], keyPassword: PASSWORD })
+    noCertificate = join(authority.folder, 'no certificate')
+    writeFileSync(noCertificate, 'no certificate')
+  })
+
+  after(() => authority?.remove())
+
+  const why = (url: string) => {
+    try {
+      makeRedisClient(url).disconnect()
+    } catch (error) {
+      expect(error).to.be.instanceOf(OperatorError)
+      return String(error).replace('Error: REDIS_URL cannot be used: ', '')
+    }
+    return 'nothing'
+  }
+
+  for (const scheme of ['rediss://localhost', 'rediss+cluster://localhost', 'rediss+sentinel://localhost/petstore']) {
+    it(`must name readable PEM files with ${scheme}: otherwise the error names the option, the path and the code`, () => {
+      const file = authority.caFile
+      expect(why(`${scheme}?tlsCAFile=/no/ca.pem`)).to.equal('cannot read tlsCAFile /no/ca.pem (ENOENT)')
+      expect(why(`${scheme}?tlsCertificateKeyFile=/no/client.pem`)).to.equal('cannot read tlsCertificateKeyFile /no/client.pem (ENOENT)')
+      expect(why(`${scheme}?tlsCAFile=${authority.folder}`)).to.equal(`cannot read tlsCAFile ${authority.folder} (EISDIR)`)
+      expect(why(`${scheme}?tlsCAFile=${encodeURIComponent(noCertificate)}`)).to.equal(
+        `tlsCAFile ${noCertificate} does not contain a certificate (ERR_OSSL_PEM_NO_START_LINE)`,
+      )
+      expect(why(`${scheme}?tlsCertificateKeyFile=${file}`)).to.match(
+        new RegExp(
+          `^tlsCertificateKeyFile ${file} does not contain a certificate and its private key, or the key cannot be decrypted \\(ERR_\\w+\\)$`,
+        ),
+      )
+      expect(why(`${scheme}?tlsCAFile=${file}&tlsCertificateKeyFile=${client.certificateKeyFile}`)).to.equal('nothing')
+    })
+  }
+
+  it('must include the password of an encrypted key', () => {
+    const url = `rediss://localhost?tlsCertificateKeyFile=${encrypted.certificateKeyFile}`
+    expect(why(url)).to.match(/does not contain a certificate and its private key, or the key cannot be decrypted \(ERR_\w+\)$/)
+    expect(why(`${url}&tlsCertificateKeyFilePassword=wrong`)).to.match(
+      /does not contain a certificate and its private key, or the key cannot be decrypted \(ERR_\w+\)$/,
+    )
+    expect(why(`${url}&tlsCertificateKeyFilePassword=${PASSWORD}`)).to.equal('nothing')
+  })
+
+  it('are named in the error if they are unknown, repeated, empty or without effect on the URL', () => {
+    expect(why('rediss://localhost?tlsCaFile=/ca.pem')).to.match(/^it has an unknown option tlsCaFile; the options are tlsCAFile, /)
+    expect(why('rediss://localhost?tlsCAFile=/ca.pem&tlsCAFile=/ca.pem')).to.equal('tlsCAFile is set twice')
+    expect(why('rediss://localhost?tlsCAFile')).to.equal('tlsCAFile has no value')
+    expect(why('redis://localhost?tlsCAFile=/ca.pem')).to.equal('tlsCAFile requires a URL that begins with rediss')
+    expect(why('rediss://localhost?sentinelPassword=secret')).to.equal('sentinelPassword requires redis+sentinel:// or rediss+sentinel://')
+    expect(why('redis+sentinel://one/petstore?sentinelUsername=me')).to.equal('sentinelUsername requires sentinelPassword')
+  })
+})
+
+/** Answers each chunk; `first` is the first that it hears. */
+async function aListener(answerTo: (heard: Buffer) => Buffer | string) {
+  let hear: (heard: Buffer) => void
+  const first = new Promise<Buffer>((resolve) => {
+    hear = resolve
+  })
+  const server = createServer((socket) => {
+    socket.on('error', () => socket.destroy())
+    socket.on('data', (heard) => {
+      hear(heard)
+      // What a client says in one go may hold several commands.
+      for (const command of heard.toString('latin1').split(/(?=\*\d+\r\n)/)) socket.write(answerTo(Buffer.from(command, 'latin1')))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { port: (server.address() as AddressInfo).port, first, close: () => server.close() }
+}
+
+/** A TLS handshake begins with the byte 22, a Redis command with an asterisk. */
+function kindOf(first: Buffer): string {
+  if (first[0] === 22) return 'TLS'
+  return first[0] === '*'.charCodeAt(0) ? 'plain Redis' : 'neither'
+}

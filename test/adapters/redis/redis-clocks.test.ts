@@ -1,0 +1,146 @@
+import { expect } from 'chai'
+import { SharedClock } from '../../../src/adapters/redis/shared-clock.js'
+import type { Clock } from '../../../src/core/ports/clock.js'
+import type { Quota } from '../../../src/core/quota.js'
+import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../../src/core/window.js'
+import { someQuotaRules } from '../../contracts/builders.js'
+import type { OwnEngine } from '../../support/engines/own-engine.js'
+import { anOwnRedis } from '../../support/engines/redis-engine.js'
+import { MovableClock } from '../../support/movable-clock.js'
+import type { RedisReplica } from '../../support/redis-replica.js'
+import { aRedisReplica, untilAway, untilUp } from '../../support/redis-replica.js'
+import { takeOne } from '../../support/take-one.js'
+import { times } from '../../support/verdicts.js'
+
+const AMPLE = someQuotaRules({ limits: { minute: 100_000, day: 1_000_000 } })
+const SKEW_MS = 500
+/** What an answer may take on a machine that is busy with other things, at the beginning of an outage. */
+const LATE_MS = 150
+
+describe('replicas whose clocks are a second apart', function () {
+  this.timeout(30_000)
+  let redis: OwnEngine
+  let replicas: RedisReplica[]
+
+  before(async function () {
+    redis = await anOwnRedis(this)
+  })
+
+  beforeEach(async () => {
+    replicas = await Promise.all([SKEW_MS, -SKEW_MS].map((skewMs) => aRedisReplica(redis.url, { localClock: clockThatIsOff(skewMs) })))
+    await Promise.all(replicas.map((replica) => untilUp(replica)))
+  })
+
+  afterEach(async () => {
+    await redis.start()
+    await Promise.all(replicas.map((replica) => replica.close()))
+  })
+
+  after(() => redis?.stop())
+
+  it('report one reset for each minute and day of each key, before an outage, during it and after it', async () => {
+    const seen: { keyId: string; quota: Quota; isShared: boolean }[] = []
+    // Keys whose minutes end during the test, one after the other.
+    const keyIds = keysThatTurnInSeconds(8)
+    const look = async () => {
+      await times(keyIds.length, async (index) => {
+        const keyId = keyIds[index] ?? ''
+        for (const { quotas, connection } of replicas) {
+          const { quota } = await takeOne(quotas, keyId, AMPLE)
+          seen.push({ keyId, quota, isShared: connection.link.isUp })
+        }
+      })
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    const lookFor = async (ms: number) => {
+      const endMs = performance.now() + ms
+      while (performance.now() < endMs) await look()
+    }
+    await lookFor(2_000)
+    await redis.kill()
+    await Promise.all(replicas.map((replica) => untilAway(replica)))
+    await lookFor(4_000)
+    await redis.start()
+    await Promise.all(replicas.map((replica) => untilUp(replica)))
+    await lookFor(1_000)
+
+    const resets = new Map<string, Set<number>>()
+    for (const { keyId, quota } of seen) {
+      const at = { nowMs: quota.nowMs, phaseSeconds: minutePhaseSeconds(keyId) }
+      for (const name of ['minute', 'day'] as const) {
+        const window = `${keyId} ${name} ${windowNumber(name, at)}`
+        resets.set(window, (resets.get(window) ?? new Set()).add(quota[name].resetSeconds))
+        expect(quota[name].resetSeconds, window).to.equal(windowResetSeconds(name, windowNumber(name, at), at))
+      }
+    }
+    const alone = seen.filter(({ isShared }) => !isShared)
+    expect([...resets].filter(([, values]) => values.size !== 1)).to.deep.equal([])
+    expect(resets.size).to.be.above(keyIds.length * 2 + 3)
+    expect(alone.length).to.be.above(200)
+    console.error(`      ${seen.length} answers (${alone.length} without Redis), ${resets.size} windows, one reset each`)
+  })
+
+  it('decide by the clock of Redis while they cannot ask it: never behind it, and ahead by no more than an answer takes', async () => {
+    await times(20, (index) => takeOne(replicas[index % 2]?.quotas ?? failed(), 'key_one', AMPLE))
+    await redis.kill()
+    await Promise.all(replicas.map((replica) => untilAway(replica)))
+    for (const { quotas } of replicas) {
+      const before = Date.now()
+      const { quota } = await takeOne(quotas, 'key_one', AMPLE)
+      expect(quota.nowMs).to.be.within(before - 1, Date.now() + LATE_MS)
+    }
+  })
+
+  it('decide by their own clock as long as Redis has never answered', async () => {
+    const [ahead] = await Promise.all(
+      [SKEW_MS].map((skewMs) => redis.kill().then(() => aRedisReplica(redis.url, { localClock: clockThatIsOff(skewMs) }))),
+    )
+    if (!ahead) throw new Error('There is no such replica')
+    replicas.push(ahead)
+    const before = Date.now()
+    expect((await takeOne(ahead.quotas, 'key_one', AMPLE)).quota.nowMs).to.be.within(before + SKEW_MS, Date.now() + SKEW_MS)
+  })
+})
+
+describe('the shared clock', () => {
+  it('is the local one until it has heard of the other, and then goes on from what it heard last', () => {
+    const local = new MovableClock(1_000_000)
+    const shared = new SharedClock(local)
+    expect(shared.nowMs()).to.equal(1_000_000)
+    shared.observe(1_000_740, 1_000_000)
+    expect(shared.nowMs()).to.equal(1_000_740)
+    local.advanceMs(60)
+    expect(shared.nowMs()).to.equal(1_000_800)
+    shared.observe(1_000_300, 1_000_060)
+    expect(shared.nowMs()).to.equal(1_000_300)
+  })
+
+  it('is never behind the other, and ahead by what the question took to get there', () => {
+    const local = new MovableClock(1_000_000)
+    const shared = new SharedClock(local)
+    const sentAtMs = local.nowMs()
+    // 30 ms there, 50 ms back; the other clock is 500 ms ahead.
+    const theirs = 1_000_030 + 500
+    local.advanceMs(80)
+    shared.observe(theirs, sentAtMs)
+    expect(shared.nowMs() - (local.nowMs() + 500)).to.equal(30)
+  })
+})
+
+function clockThatIsOff(byMs: number): Clock {
+  return { nowMs: () => Date.now() + byMs }
+}
+
+/** Of each of the next seconds a key whose minute ends in it. */
+function keysThatTurnInSeconds(seconds: number): string[] {
+  const nowSeconds = Math.floor(Date.now() / 1000)
+  return Array.from({ length: seconds }, (_, index) => {
+    for (let number = 0; ; number++) {
+      if ((nowSeconds + 1 + index + minutePhaseSeconds(`key_${number}`)) % 60 === 0) return `key_${number}`
+    }
+  })
+}
+
+function failed(): never {
+  throw new Error('There is no such replica')
+}

@@ -1,0 +1,128 @@
+import { expect } from 'chai'
+import { hashOf } from '../../../src/adapters/redis/quota-hash.js'
+import { RedisFailedAuthentications } from '../../../src/adapters/redis/redis-failed-authentications.js'
+import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
+import { MovableClock } from '../../support/movable-clock.js'
+import type { RedisCluster } from '../../support/redis-cluster.js'
+import { aRedisCluster } from '../../support/redis-cluster.js'
+import type { RedisReplica } from '../../support/redis-replica.js'
+import { aRedisReplica, untilUp } from '../../support/redis-replica.js'
+import { takeOne } from '../../support/take-one.js'
+import { until } from '../../support/until.js'
+import { admittedOf, chargeOf, inSequence, times } from '../../support/verdicts.js'
+
+const FREE = someQuotaRules()
+
+describe('a Redis Cluster of three nodes', function () {
+  this.timeout(60_000)
+  let cluster: RedisCluster
+  let clock: MovableClock
+  let replica: RedisReplica
+  let other: RedisReplica
+
+  before(async function () {
+    cluster = await aRedisCluster(this, ['--cluster-require-full-coverage', 'no'])
+  })
+
+  beforeEach(async () => {
+    for (const node of cluster.nodes) await cluster.ask(node, 'FLUSHALL')
+    clock = new MovableClock()
+    replica = await aRedisReplica(cluster.url, { clock, isPatient: true })
+    other = await aRedisReplica(cluster.url, { clock, isPatient: true })
+    await Promise.all([untilUp(replica), untilUp(other)])
+  })
+
+  afterEach(() => Promise.all([replica.close(), other.close()]))
+
+  after(() => cluster?.stop())
+
+  it('decides for keys on all nodes, exactly, from two replicas at once', async () => {
+    const admitted = await times(15, async (key) => {
+      const both = await times(80, (index) => takeOne(index % 2 ? replica.quotas : other.quotas, `key_${key}`, FREE))
+      return admittedOf(both)
+    })
+    expect(new Set(admitted)).to.deep.equal(new Set([60]))
+    const sizes = await Promise.all(cluster.nodes.map((node) => cluster.ask(node, 'DBSIZE')))
+    for (const size of sizes) expect(size).to.be.above(1)
+    expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
+  })
+
+  it('gives back, unbans, announces and shows for keys on all nodes', async () => {
+    const rules = someQuotaRules({ limits: { minute: 2, day: 10 }, ban: someBanRules({ minStrikes: 2, graceMs: 0 }) })
+    await times(30, async (index) => {
+      const keyId = `key_${index}`
+      const first = await takeOne(replica.quotas, keyId, rules)
+      expect((await replica.quotas.refund(keyId, chargeOf(first), rules)).minute.remaining).to.equal(2)
+    })
+    for (let count = 0; count < 5; count++) {
+      await times(30, (index) => takeOne(replica.quotas, `key_${index}`, rules))
+      clock.advanceMs(1)
+    }
+    await times(30, async (index) => {
+      const keyId = `key_${index}`
+      expect(await other.control.usage(keyId, rules)).to.deep.include({ used: { minute: 2, day: 2 }, banLevel: 1 })
+      expect(await other.control.unban(keyId)).to.equal('lifted')
+      await other.control.announce(keyId, 2)
+      expect(await replica.quotas.take(keyId, rules, { generation: 1 })).to.deep.equal({ kind: 'outdated' })
+    })
+    expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
+  })
+
+  it('counts failed authentications of addresses on all nodes, for two replicas together', async () => {
+    const [mine, yours] = [replica, other].map(({ connection }) => new RedisFailedAuthentications(connection, 5, clock))
+    await times(30, async (index) => {
+      const address = `192.0.2.${index}`
+      await times(4, (count) => (count % 2 ? mine : yours)?.count(address) ?? Promise.reject(new Error('No port')))
+      expect((await mine?.peek(address))?.remaining).to.equal(1)
+      expect((await yours?.count(`2001:db8:0:${index}::/64`))?.quota.remaining).to.equal(4)
+    })
+    expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
+  })
+
+  it('tells another replica at once that a key was changed', async () => {
+    const heard: string[] = []
+    other.connection.keyChanges.onChange((keyId) => heard.push(keyId))
+    await until('it is heard', async () => {
+      await replica.connection.keyChanges.publish('key_one')
+      return heard.includes('key_one')
+    })
+  })
+
+  for (const which of [0, 1, 2])
+    it(`of which number ${which + 1} is killed serves the keys of the others as before, and its own within their plan; nothing errs, and it recovers`, async () => {
+      const dead = cluster.nodes[which]
+      if (!dead) throw new Error('No node')
+      await replica.close()
+      replica = await aRedisReplica(cluster.url, { clock })
+      await untilUp(replica)
+      const keysOn = new Map<string, string>()
+      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.nodeOf(hashOf(`key_${index}`))).url, `key_${index}`)
+      const orphan = keysOn.get(dead.url) ?? ''
+      await inSequence(10, () => takeOne(replica.quotas, orphan, FREE))
+
+      await dead.kill()
+      try {
+        let [asked, admitted] = [0, 10]
+        const endMs = performance.now() + 4_000
+        while (performance.now() < endMs) {
+          for (const keyId of keysOn.values()) {
+            const verdict = await takeOne(replica.quotas, keyId, FREE)
+            if (keyId === orphan && 'charge' in verdict) admitted += 1
+          }
+          asked += 1
+          await new Promise((resolve) => setImmediate(resolve))
+        }
+        console.error(`      a node killed: ${admitted} of ${asked} admitted, ${replica.changes.length - 1} changes of state`)
+        expect(admitted).to.equal(60)
+        expect(replica.changes.length).to.be.below(10)
+      } finally {
+        await dead.start()
+      }
+      await until('it is whole again', async () => String(await cluster.ask(dead, 'CLUSTER', 'INFO')).includes('cluster_state:ok'), 20_000)
+      await until('its keys are decided there', async () => {
+        await untilUp(replica)
+        await takeOne(replica.quotas, orphan, FREE)
+        return Number(await cluster.ask(dead, 'EXISTS', hashOf(orphan))) === 1
+      })
+    })
+})

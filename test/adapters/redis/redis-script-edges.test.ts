@@ -1,0 +1,141 @@
+import { expect } from 'chai'
+import { hashOf, QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
+import type { QuotaReply } from '../../../src/adapters/redis/quota-hash.js'
+import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
+import { makeRedisClient } from '../../../src/adapters/redis/redis-client.js'
+import type { Asking, QuotaState, Report } from '../../../src/core/quota.js'
+import { current, decide, isOutdated, settle } from '../../../src/core/quota.js'
+import type { Instant } from '../../../src/core/window.js'
+import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../../src/core/window.js'
+import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
+import type { RedisDatabase } from '../../support/engines/redis-engine.js'
+import { aRedisDatabase } from '../../support/engines/redis-engine.js'
+import { MovableClock } from '../../support/movable-clock.js'
+
+const KEY = 'key_one'
+const NOON_MS = Date.UTC(2026, 10, 20, 12)
+const RULES = someQuotaRules({
+  limits: { minute: 5, day: 50 },
+  ban: someBanRules({ graceMs: 700, minStrikes: 6, firstMs: 10_000, longestMs: 30_000, forgetAfterMs: 45_000 }),
+})
+const PHASE = { phaseSeconds: minutePhaseSeconds(KEY) }
+const WINDOW = {
+  minute: windowNumber('minute', { nowMs: NOON_MS, ...PHASE }),
+  day: windowNumber('day', { nowMs: NOON_MS, ...PHASE }),
+}
+const MINUTE_END_MS = windowResetSeconds('minute', WINDOW.minute, PHASE) * 1000
+const DAY_END_MS = windowResetSeconds('day', WINDOW.day, PHASE) * 1000
+
+/** States on either side of each rule, as of noon. */
+const STATES: Readonly<Record<string, QuotaState>> = {
+  'some left': aState({ used: { minute: 2, day: 20 } }),
+  'one left in the minute': aState({ used: { minute: 4, day: 20 } }),
+  'one left in the day': aState({ used: { minute: 2, day: 49 } }),
+  'minute used up': aState({ used: { minute: 5, day: 20 } }),
+  'day used up': aState({ used: { minute: 1, day: 50 } }),
+  'both used up and refused': aState({ used: { minute: 5, day: 50 }, firstRefusalMs: NOON_MS }),
+  'a strike before the last': aState({ used: { minute: 5, day: 20 }, firstRefusalMs: NOON_MS - 5_000, strikes: 4 }),
+  'the last strike next': aState({ used: { minute: 5, day: 20 }, firstRefusalMs: NOON_MS - 5_000, strikes: 5 }),
+  'the last strike of the day next': aState({ used: { minute: 1, day: 50 }, firstRefusalMs: NOON_MS - 5_000, strikes: 5 }),
+  'banned for the first time': aState({ used: { minute: 1, day: 20 }, bannedUntilMs: NOON_MS + 3_000, banLevel: 1 }),
+  'banned for the third time': aState({ used: { minute: 5, day: 20 }, bannedUntilMs: NOON_MS + 3_000, banLevel: 3 }),
+  'banned, and the last strike next': aState({
+    used: { minute: 5, day: 20 },
+    bannedUntilMs: NOON_MS + 3_000,
+    banLevel: 2,
+    firstRefusalMs: NOON_MS - 5_000,
+    strikes: 5,
+  }),
+  'banned some time ago, and the last strike of the day next': aState({
+    used: { minute: 1, day: 50 },
+    bannedUntilMs: NOON_MS - 44_000,
+    banLevel: 2,
+    firstRefusalMs: NOON_MS - 5_000,
+    strikes: 5,
+  }),
+}
+
+const MOMENTS: Readonly<Record<string, number>> = {
+  noon: NOON_MS,
+  'the end of the grace': NOON_MS + 700,
+  'the end of the ban': NOON_MS + 3_000,
+  'the end of the ban level': NOON_MS + 1_000,
+  'the end of the ban level of the banned': NOON_MS + 48_000,
+  'the end of the minute': MINUTE_END_MS,
+  'the end of the day': DAY_END_MS,
+  'the beginning of the minute': MINUTE_END_MS - 60_000,
+  'the beginning of the day': DAY_END_MS - 86_400_000,
+}
+
+const REPORTS: readonly (Report | undefined)[] = [
+  undefined,
+  { window: WINDOW, strikes: 0, used: { minute: 1, day: 1 } },
+  { window: WINDOW, strikes: 0, used: { minute: -9, day: -99 } },
+  { window: WINDOW, strikes: 1, used: { minute: 0, day: 0 } },
+  { window: { ...WINDOW, minute: WINDOW.minute - 1 }, strikes: 1, used: { minute: 2, day: 2 } },
+  { window: { minute: WINDOW.minute + 1, day: WINDOW.day + 1 }, strikes: 9, used: { minute: 3, day: 3 } },
+]
+
+const ASKINGS: readonly Asking[] = [{ generation: 3 }, { generation: 2 }, { generation: 2, fresh: true }, { generation: 4 }]
+
+describe('the quota script at the millisecond at which something changes', () => {
+  let database: RedisDatabase
+  let client: RedisClient
+  let hash: QuotaHash
+  const clock = new MovableClock()
+
+  before(async function () {
+    database = await aRedisDatabase(this)
+    client = makeRedisClient(database.url)
+    await client.connect()
+    hash = new QuotaHash(client, clock)
+  })
+
+  after(async () => {
+    client?.disconnect()
+    await database?.release()
+  })
+
+  for (const [stateName, state] of Object.entries(STATES)) {
+    it(`says what the core says, and leaves what the core leaves, of a key with ${stateName}`, async function () {
+      this.timeout(30_000)
+      for (const [momentName, momentMs] of Object.entries(MOMENTS)) {
+        for (const offsetMs of [-1, 0, 1]) {
+          clock.moveTo(momentMs + offsetMs)
+          const at = { nowMs: clock.nowMs(), ...PHASE }
+          for (const report of REPORTS) {
+            for (const asking of ASKINGS) {
+              const what = `${JSON.stringify({ asking, report })} at ${momentName}, ${offsetMs} ms`
+              await store(client, state)
+              expect(await hash.take(KEY, RULES, asking, report), what).to.deep.equal({ ...taken(state, asking, at, report), at })
+              expect((await hash.peek(KEY, RULES)).state, `left by ${what}`).to.deep.equal(taken(state, asking, at, report).state)
+            }
+            if (!report) continue
+            const settled = settle(state, RULES, at, report)
+            await store(client, state)
+            expect(await hash.settle(KEY, RULES, report)).to.deep.equal({ became: 'charged', state: settled, at })
+            expect((await hash.peek(KEY, RULES)).state).to.deep.equal(settled)
+          }
+        }
+      }
+    })
+  }
+})
+
+function taken(state: QuotaState, asking: Asking, at: Instant, report: Report | undefined): Omit<QuotaReply, 'at'> {
+  if (isOutdated(state, asking)) return { became: 'outdated', state: current(state, RULES.ban, at) }
+  const { verdict, state: after } = decide(state, RULES, at, report)
+  return { became: 'charge' in verdict ? 'charged' : 'refused', state: { ...after, generation: asking.generation } }
+}
+
+function aState(overrides: Partial<QuotaState>): QuotaState {
+  return { window: WINDOW, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, generation: 3, ...overrides }
+}
+
+/** As the script would have left it. */
+async function store(client: RedisClient, state: QuotaState): Promise<void> {
+  const { window, used, strikes, firstRefusalMs = 0, bannedUntilMs, banLevel, generation } = state
+  const all = { m: window.minute, c: used.minute, d: window.day, e: used.day, s: strikes, f: firstRefusalMs, b: bannedUntilMs, l: banLevel }
+  const fields = Object.fromEntries(Object.entries({ ...all, g: generation }).filter(([, value]) => value !== 0))
+  await client.multi().del(hashOf(KEY)).hset(hashOf(KEY), fields).exec()
+}

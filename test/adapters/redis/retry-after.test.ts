@@ -1,0 +1,135 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { hashOf } from '../../../src/adapters/redis/quota-hash.js'
+import { RefusalMemory } from '../../../src/adapters/redis/rejection-cache.js'
+import type { QuotaRules, Refusal } from '../../../src/core/quota.js'
+import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
+import type { RedisDatabase } from '../../support/engines/redis-engine.js'
+import { aRedisDatabase } from '../../support/engines/redis-engine.js'
+import { MovableClock } from '../../support/movable-clock.js'
+import type { RedisReplica } from '../../support/redis-replica.js'
+import { aRedisReplica, Onlooker } from '../../support/redis-replica.js'
+import { takeOne } from '../../support/take-one.js'
+import { chargeOf } from '../../support/verdicts.js'
+
+/** Fixed, so that the counts of what the traffic came across are the same every time. */
+const SEED = 20_261_129
+const CHECKS = 4_000
+/** Some refusals are looked at, the others make strikes and bans. */
+const LOOKED_AT = 4
+
+describe('Retry-After on a real Redis', function () {
+  this.timeout(120_000)
+  let database: RedisDatabase
+  let onlooker: Onlooker
+  let clock: MovableClock
+  let replica: RedisReplica
+
+  before(async function () {
+    database = await aRedisDatabase(this)
+  })
+
+  beforeEach(async () => {
+    await database.flush()
+    clock = new MovableClock()
+    onlooker = new Onlooker(database.url)
+    // What a replica remembers of refusals would answer in the place of Redis.
+    replica = await aRedisReplica(database.url, { clock, isPatient: true, refusals: new RefusalMemory({ rememberedMs: 0 }) })
+  })
+
+  afterEach(async () => {
+    await replica.close()
+    onlooker.close()
+  })
+
+  after(() => database?.release())
+
+  /** What becomes of a caller that waits this long, alone; the hash is put back as it was, and no replica remembers it. */
+  async function becomesAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
+    const [nowMs, fields] = [clock.nowMs(), await onlooker.hash(keyId)]
+    clock.advanceMs(ms)
+    const { became } = await replica.connection.quotaHash.take(keyId, rules, { generation: 1 })
+    clock.moveTo(nowMs)
+    await onlooker.restore(keyId, fields)
+    return became
+  }
+
+  it(`is true in ${CHECKS} refusals of random traffic: one second less is refused, waiting exactly so long is admitted`, async () => {
+    const met = new Map<string, number>()
+    const meet = (what: string) => met.set(what, (met.get(what) ?? 0) + 1)
+    let [refusals, checks] = [0, 0]
+    for (const step of fc.sample(aStep, { numRuns: 60_000, seed: SEED })) {
+      if (checks === CHECKS) break
+      clock.advanceMs(step.passesMs)
+      const verdict = await takeOne(replica.quotas, step.keyId, step.rules)
+      if (verdict.kind === 'admitted') {
+        if (step.isRefunded) await replica.quotas.refund(step.keyId, chargeOf(verdict), step.rules)
+        continue
+      }
+      refusals += 1
+      if (refusals % LOOKED_AT !== 0 && verdict.kind === 'exhausted') continue
+
+      const { retryAfterSeconds, quota, kind, window }: Refusal = verdict
+      const what = `${kind} for ${retryAfterSeconds} s at ${quota.nowMs}`
+      expect(retryAfterSeconds, what).to.satisfy(Number.isSafeInteger).and.to.be.at.least(1)
+      expect(await becomesAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${what}`).to.equal('refused')
+      expect(await becomesAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${what}`).to.equal('charged')
+      expect(quota.binding.remaining, what).to.equal(0)
+      expect(quota.binding.resetSeconds - quota.nowMs / 1000, what).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
+      checks += 1
+      meet(`${kind}, ${window ?? 'no window'}`)
+      if (retryAfterSeconds === 1) meet('one second')
+    }
+    console.error(`      ${checks} checks of ${refusals} refusals: ${JSON.stringify([...met])}`)
+    expect(checks).to.equal(CHECKS)
+    for (const what of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
+      expect(met.get(what) ?? 0, what).to.be.above(50)
+    expect(await onlooker.client.exists(hashOf('key_a'))).to.equal(1)
+  })
+
+  it('is in whole seconds and one second at the least, up to the last millisecond', async () => {
+    const rules = someQuotaRules({ limits: { minute: 1 } })
+    await takeOne(replica.quotas, 'key_a', rules)
+    const first = await takeOne(replica.quotas, 'key_a', rules)
+    const endMs = first.quota.minute.resetSeconds * 1000
+    for (const [leftMs, seconds] of [
+      [30_000, 30],
+      [29_999, 30],
+      [1_001, 2],
+      [1_000, 1],
+      [999, 1],
+      [1, 1],
+    ] as const) {
+      clock.moveTo(endMs - leftMs)
+      expect(await takeOne(replica.quotas, 'key_a', rules)).to.include({ retryAfterSeconds: seconds })
+    }
+    clock.moveTo(endMs)
+    expect((await takeOne(replica.quotas, 'key_a', rules)).kind).to.equal('admitted')
+  })
+})
+
+/** Always the same rules of a key: a caller whose rules change while it waits is promised nothing. */
+const RULES: Readonly<Record<string, QuotaRules>> = {
+  key_a: someQuotaRules({
+    limits: { minute: 5, day: 40 },
+    ban: someBanRules({ graceMs: 0, minStrikes: 8, firstMs: 2_345, longestMs: 90_000 }),
+  }),
+  key_b: someQuotaRules({ limits: { minute: 3, day: 400 }, ban: someBanRules({ graceMs: 500, minStrikes: 6, firstMs: 61_001 }) }),
+  key_c: someQuotaRules({
+    limits: { minute: 20, day: 25 },
+    ban: someBanRules({ minStrikes: 20, firstMs: 10_000, forgetAfterMs: 100_000 }),
+  }),
+}
+
+const aStep = fc
+  .record({
+    keyId: fc.constantFrom(...Object.keys(RULES)),
+    passesMs: fc.oneof(
+      { weight: 80, arbitrary: fc.integer({ min: 0, max: 300 }) },
+      { weight: 10, arbitrary: fc.integer({ min: 0, max: 9_000 }) },
+      { weight: 4, arbitrary: fc.integer({ min: 0, max: 70_000 }) },
+      { weight: 1, arbitrary: fc.integer({ min: 0, max: 50_000_000 }) },
+    ),
+    isRefunded: fc.integer({ min: 0, max: 9 }).map((digit) => digit === 0),
+  })
+  .map((step) => ({ ...step, rules: RULES[step.keyId] ?? someQuotaRules() }))
