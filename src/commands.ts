@@ -1,4 +1,4 @@
-import type { KeyDesk } from './adapters/cli/keys-command.js'
+import type { ApiKeyAdmin } from './adapters/cli/keys-command.js'
 import type { Config } from './config.js'
 import type { Container, Storage } from './container.js'
 import { makeContainer, TOKENS } from './container.js'
@@ -26,7 +26,7 @@ async function onStorage(config: Config, work: (container: Container) => Promise
 }
 
 /** What `petstore keys` works with. */
-export async function atKeyDesk(config: Config, work: (desk: KeyDesk) => Promise<void>): Promise<void> {
+export async function withApiKeyAdmin(config: Config, work: (admin: ApiKeyAdmin) => Promise<void>): Promise<void> {
   await onStorage(config, async (container) =>
     work({
       issue: container.get<IssueApiKey>(TOKENS.issueApiKey),

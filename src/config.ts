@@ -169,7 +169,7 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
     if (text === undefined) return undefined
     const parsed = parsePlans(text)
     if ('plans' in parsed) return parsed
-    problems.push(...parsed.faults.map((problem) => `PLANS_FILE ${path}: ${problem}`))
+    problems.push(...parsed.problems.map((problem) => `PLANS_FILE ${path}: ${problem}`))
     return undefined
   }
 

@@ -158,11 +158,11 @@ function bindSharedStorage(container: Container, config: Config, { mongodbUrl, r
     [mongo, bulkMongo, redis],
   )
   container.bind<Health>(TOKENS.health).toResolvedValue(
-    (requests: MongoConnection, { link }: RedisConnection) =>
+    (requests: MongoConnection, { breaker }: RedisConnection) =>
       new Health([
         { name: 'mongodb', required: true, isUp: () => requests.isUp() },
         // Without it every replica gives out its part of the quotas.
-        { name: 'redis', required: false, isUp: async () => link.isUp },
+        { name: 'redis', required: false, isUp: async () => breaker.isUp },
       ]),
     [mongo, redis],
   )
@@ -182,7 +182,7 @@ function bindMemoryStores(container: Container, config: Config): void {
 function bindMongoStores(container: Container, { idBlockSize }: Config, url: string): void {
   const { mongo, clock } = TOKENS
   container.bind<MongoConnection>(mongo).toResolvedValue(() => new MongoConnection(url))
-  container.bind<MongoConnection>(TOKENS.bulkMongo).toResolvedValue(() => new MongoConnection(url, { answerTimeoutMs: BULK_TIMEOUT_MS }))
+  container.bind<MongoConnection>(TOKENS.bulkMongo).toResolvedValue(() => new MongoConnection(url, { responseTimeoutMs: BULK_TIMEOUT_MS }))
   container
     .bind<Seed>(TOKENS.seed)
     .toResolvedValue(
@@ -214,7 +214,7 @@ function bindRedisQuotas(container: Container, { plans, expectedReplicas }: Conf
   container.bind<RedisConnection>(redis).toResolvedValue(
     (log: Logger, metrics: Metrics) => {
       const connection = new RedisConnection(url)
-      connection.link.onChange((isUp, reason) => {
+      connection.breaker.onChange((isUp, reason) => {
         metrics.countRedisChange({ isUp })
         if (isUp) log.info('Redis answers: quotas are decided by all replicas together')
         else log.warn({ reason }, 'Redis is away: this replica gives out its part of the quotas')

@@ -40,9 +40,9 @@ async function run(): Promise<number> {
       await (await import('./service.js')).serve(config)
     },
     openApi,
-    async atKeyDesk(work) {
+    async withApiKeyAdmin(work) {
       const config = readSharedConfig('keys')
-      await (await import('./commands.js')).atKeyDesk(config, work)
+      await (await import('./commands.js')).withApiKeyAdmin(config, work)
     },
     async withSeed(work) {
       const config = readSharedConfig('seed')

@@ -29,14 +29,14 @@ const plansFile = z.strictObject({
 })
 
 /** Reads the text of a plans file, or says all that is wrong with it. */
-export function parsePlans(text: string): Plans | { readonly faults: readonly string[] } {
+export function parsePlans(text: string): Plans | { readonly problems: readonly string[] } {
   let json: unknown
   try {
     json = JSON.parse(text)
   } catch (error) {
-    return { faults: [`no JSON: ${(error as Error).message}`] }
+    return { problems: [`no JSON: ${(error as Error).message}`] }
   }
   const parsed = plansFile.safeParse(json)
   if (parsed.success) return parsed.data
-  return { faults: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`) }
+  return { problems: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`) }
 }

@@ -212,7 +212,7 @@ describe('the settings', () => {
           'Infinity',
           '9'.repeat(30),
         ]) {
-          expect(faultsOf({ [name]: text }), JSON.stringify(text)).to.deep.equal([
+          expect(toProblems({ [name]: text }), JSON.stringify(text)).to.deep.equal([
             `${name} must be a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`,
           ])
         }
@@ -221,12 +221,12 @@ describe('the settings', () => {
       it(`reach from ${min} to ${max}: ${name}`, () => {
         const beside = name === 'DRAIN_DELAY_MS' ? { SHUTDOWN_TIMEOUT_MS: '3600000' } : {}
         for (const text of [`${min}`, `${max}`]) expect(() => readConfig({ ...beside, [name]: text })).not.to.throw()
-        for (const text of [`${min - 1}`, `${max + 1}`]) expect(faultsOf({ ...beside, [name]: text })).to.have.lengthOf(1)
+        for (const text of [`${min - 1}`, `${max + 1}`]) expect(toProblems({ ...beside, [name]: text })).to.have.lengthOf(1)
       })
     }
 
     it('leave time to end requests in after the drain delay', () => {
-      expect(faultsOf({ DRAIN_DELAY_MS: '25000' })).to.have.lengthOf(1)
+      expect(toProblems({ DRAIN_DELAY_MS: '25000' })).to.have.lengthOf(1)
       expect(() => readConfig({ DRAIN_DELAY_MS: '24999' })).not.to.throw()
     })
   })
@@ -242,9 +242,9 @@ describe('the settings', () => {
     ] satisfies [string, string[]][]) {
       it(`are taken as documented or not at all, an empty one too: ${name}`, () => {
         for (const text of texts) {
-          const faults = faultsOf({ [name]: text })
-          expect(faults).to.have.lengthOf(1)
-          expect(faults[0])
+          const problems = toProblems({ [name]: text })
+          expect(problems).to.have.lengthOf(1)
+          expect(problems[0])
             .to.match(new RegExp(`^${name} must be .+, not `))
             .and.to.include(JSON.stringify(text))
         }
@@ -280,7 +280,7 @@ describe('the settings', () => {
       'https://petstore.example#a',
     ]) {
       it(`is an http or https URL without /v1, user, query or fragment, so not ${JSON.stringify(text)}`, () => {
-        expect(faultsOf({ PUBLIC_URL: text })).to.deep.equal([
+        expect(toProblems({ PUBLIC_URL: text })).to.deep.equal([
           `PUBLIC_URL must be an http or https URL without /v1, user, query or fragment, not ${JSON.stringify(text)}`,
         ])
       })
@@ -288,7 +288,7 @@ describe('the settings', () => {
 
     it('is taken as it stands, so white space around it is refused as it is around a number', () => {
       for (const text of [' https://petstore.example', 'https://petstore.example ', 'https://petstore.example\n']) {
-        expect(faultsOf({ PUBLIC_URL: text }), JSON.stringify(text)).to.have.lengthOf(1)
+        expect(toProblems({ PUBLIC_URL: text }), JSON.stringify(text)).to.have.lengthOf(1)
       }
     })
 
@@ -299,28 +299,28 @@ describe('the settings', () => {
         'https://petstore.example/a>b',
         'https://petstore.example/a>; rel="next"',
       ]) {
-        expect(faultsOf({ PUBLIC_URL: text }), JSON.stringify(text)).to.have.lengthOf(1)
+        expect(toProblems({ PUBLIC_URL: text }), JSON.stringify(text)).to.have.lengthOf(1)
       }
     })
 
     it('has its two slashes', () => {
       for (const text of ['https:petstore.example', 'https:/petstore.example'])
-        expect(faultsOf({ PUBLIC_URL: text }), text).to.have.lengthOf(1)
+        expect(toProblems({ PUBLIC_URL: text }), text).to.have.lengthOf(1)
     })
 
     it('is spelt as headers can carry it, and never climbs into /v1', () => {
       expect(readConfig({ PUBLIC_URL: 'https://münchen.example/läden' }).publicUrl).to.equal('https://xn--mnchen-3ya.example/l%C3%A4den')
-      expect(faultsOf({ PUBLIC_URL: 'https://petstore.example/\u0001' })).to.have.lengthOf(1)
-      expect(faultsOf({ PUBLIC_URL: 'https://petstore.example/v1/x/..' })).to.have.lengthOf(1)
+      expect(toProblems({ PUBLIC_URL: 'https://petstore.example/\u0001' })).to.have.lengthOf(1)
+      expect(toProblems({ PUBLIC_URL: 'https://petstore.example/v1/x/..' })).to.have.lengthOf(1)
     })
 
     it('holds no user and no password, for every link would tell them', () => {
-      expect(faultsOf({ PUBLIC_URL: 'https://user:hunter2@petstore.example' })).to.have.lengthOf(1)
-      expect(faultsOf({ PUBLIC_URL: 'https://user@petstore.example' })).to.have.lengthOf(1)
+      expect(toProblems({ PUBLIC_URL: 'https://user:hunter2@petstore.example' })).to.have.lengthOf(1)
+      expect(toProblems({ PUBLIC_URL: 'https://user@petstore.example' })).to.have.lengthOf(1)
     })
 
     it('is without /v1, however many slashes follow', () => {
-      expect(faultsOf({ PUBLIC_URL: 'https://petstore.example/v1//' })).to.have.lengthOf(1)
+      expect(toProblems({ PUBLIC_URL: 'https://petstore.example/v1//' })).to.have.lengthOf(1)
     })
   })
 
@@ -331,34 +331,34 @@ describe('the settings', () => {
       expect(readConfig({ CURSOR_SECRET_FILE: aFile(SECRET) }).cursorSecret).to.equal(SECRET)
     })
 
-    it('have one source: NAME and NAME_FILE together are a fault, equal or not', () => {
+    it('have one source: NAME and NAME_FILE together are a problem, equal or not', () => {
       const CURSOR_SECRET_FILE = aFile(SECRET)
       for (const CURSOR_SECRET of [SECRET, `${SECRET} another`]) {
-        expect(faultsOf({ CURSOR_SECRET, CURSOR_SECRET_FILE })).to.deep.equal([
+        expect(toProblems({ CURSOR_SECRET, CURSOR_SECRET_FILE })).to.deep.equal([
           'CURSOR_SECRET and CURSOR_SECRET_FILE are both set; set one',
         ])
       }
     })
 
-    it('are refused when their file cannot be read, and the fault names the file', () => {
+    it('are refused when their file cannot be read, and the problem names the file', () => {
       const path = join(directory, 'missing')
-      expect(faultsOf({ CURSOR_SECRET_FILE: path })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file (ENOENT)'])
-      expect(faultsOf({ CURSOR_SECRET_FILE: directory })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file (EISDIR)'])
+      expect(toProblems({ CURSOR_SECRET_FILE: path })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file (ENOENT)'])
+      expect(toProblems({ CURSOR_SECRET_FILE: directory })).to.deep.equal(['CURSOR_SECRET_FILE: cannot read the file (EISDIR)'])
     })
 
     it('are 32 bytes or more for CURSOR_SECRET, counted in UTF-8', () => {
       for (const CURSOR_SECRET of ['x'.repeat(32), 'é'.repeat(16), SECRET])
         expect(readConfig({ CURSOR_SECRET }).cursorSecret).to.equal(CURSOR_SECRET)
       for (const CURSOR_SECRET of ['', 'x', 'x'.repeat(31), 'é'.repeat(15)]) {
-        expect(faultsOf({ CURSOR_SECRET })).to.deep.equal(['CURSOR_SECRET must be 32 bytes or more'])
+        expect(toProblems({ CURSOR_SECRET })).to.deep.equal(['CURSOR_SECRET must be 32 bytes or more'])
       }
-      expect(faultsOf({ CURSOR_SECRET_FILE: aFile(`${'x'.repeat(31)}\n`) })).to.deep.equal(['CURSOR_SECRET must be 32 bytes or more'])
-      expect(faultsOf({ CURSOR_SECRET_FILE: aFile('') })).to.deep.equal(['CURSOR_SECRET must be 32 bytes or more'])
+      expect(toProblems({ CURSOR_SECRET_FILE: aFile(`${'x'.repeat(31)}\n`) })).to.deep.equal(['CURSOR_SECRET must be 32 bytes or more'])
+      expect(toProblems({ CURSOR_SECRET_FILE: aFile('') })).to.deep.equal(['CURSOR_SECRET must be 32 bytes or more'])
     })
 
-    it('never appear in a fault, whatever is wrong with them', () => {
+    it('never appear in a problem, whatever is wrong with them', () => {
       const short = 'hunter2-too-short'
-      const faults = faultsOf({
+      const problems = toProblems({
         CURSOR_SECRET: short,
         CURSOR_SECRET_FILE: aFile(short),
         CURSOR_SECRETS: short,
@@ -367,9 +367,9 @@ describe('the settings', () => {
         REDIS_URI: `redis://:${short}@cache`,
         PORT: 'x',
       })
-      expect(faults).to.have.lengthOf.at.least(7)
-      expect(faults.join('\n')).not.to.include(short)
-      expect(new ConfigError(faults).message).not.to.include(short)
+      expect(problems).to.have.lengthOf.at.least(7)
+      expect(problems.join('\n')).not.to.include(short)
+      expect(new ConfigError(problems).message).not.to.include(short)
     })
   })
 
@@ -400,8 +400,8 @@ describe('the settings', () => {
         ['MONGODB_URL', 'REDIS_URL', MONGODB_URL],
         ['REDIS_URL', 'MONGODB_URL', REDIS_URL],
       ] as const) {
-        expect(faultsOf({ [there]: url, ...REQUIRED })).to.deep.equal([faultOf(missing, there)])
-        expect(faultsOf({ [`${there}_FILE`]: aFile(url), ...REQUIRED })).to.deep.equal([faultOf(missing, there)])
+        expect(toProblems({ [there]: url, ...REQUIRED })).to.deep.equal([faultOf(missing, there)])
+        expect(toProblems({ [`${there}_FILE`]: aFile(url), ...REQUIRED })).to.deep.equal([faultOf(missing, there)])
       }
     })
 
@@ -418,8 +418,8 @@ describe('the settings', () => {
         ' mongodb://db',
         'mongodb://d b',
       ]) {
-        const fault = 'MONGODB_URL must be a URL that begins with mongodb:// or mongodb+srv://'
-        expect(faultsOf({ ...BOTH, MONGODB_URL: text }), JSON.stringify(text)).to.deep.equal([fault])
+        const problem = 'MONGODB_URL must be a URL that begins with mongodb:// or mongodb+srv://'
+        expect(toProblems({ ...BOTH, MONGODB_URL: text }), JSON.stringify(text)).to.deep.equal([problem])
       }
       for (const text of [
         '',
@@ -432,30 +432,30 @@ describe('the settings', () => {
         ' redis://cache',
         'redis://c e',
       ]) {
-        const fault = 'REDIS_URL must be a URL that begins with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS)'
-        expect(faultsOf({ ...BOTH, REDIS_URL: text }), JSON.stringify(text)).to.deep.equal([fault])
+        const problem = 'REDIS_URL must be a URL that begins with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS)'
+        expect(toProblems({ ...BOTH, REDIS_URL: text }), JSON.stringify(text)).to.deep.equal([problem])
       }
-      expect(faultsOf({ MONGODB_URL_FILE: aFile('hunter2'), REDIS_URL_FILE: aFile('hunter2'), ...REQUIRED })).to.have.lengthOf(2)
+      expect(toProblems({ MONGODB_URL_FILE: aFile('hunter2'), REDIS_URL_FILE: aFile('hunter2'), ...REQUIRED })).to.have.lengthOf(2)
     })
 
     it('want a CURSOR_SECRET that all replicas share, from the environment or from a file', () => {
-      const fault = 'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas'
+      const problem = 'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas'
       const TRUSTED_PROXY_HOPS = '1'
-      expect(faultsOf({ MONGODB_URL, REDIS_URL, TRUSTED_PROXY_HOPS })).to.deep.equal([fault])
-      expect(faultsOf({ MONGODB_URL_FILE: aFile(MONGODB_URL), REDIS_URL, TRUSTED_PROXY_HOPS })).to.deep.equal([fault])
-      expect(faultsOf(BOTH)).to.deep.equal([])
-      expect(faultsOf({ MONGODB_URL, REDIS_URL, TRUSTED_PROXY_HOPS, CURSOR_SECRET_FILE: aFile(SECRET) })).to.deep.equal([])
+      expect(toProblems({ MONGODB_URL, REDIS_URL, TRUSTED_PROXY_HOPS })).to.deep.equal([problem])
+      expect(toProblems({ MONGODB_URL_FILE: aFile(MONGODB_URL), REDIS_URL, TRUSTED_PROXY_HOPS })).to.deep.equal([problem])
+      expect(toProblems(BOTH)).to.deep.equal([])
+      expect(toProblems({ MONGODB_URL, REDIS_URL, TRUSTED_PROXY_HOPS, CURSOR_SECRET_FILE: aFile(SECRET) })).to.deep.equal([])
     })
 
     it('require TRUSTED_PROXY_HOPS, even if it is 0, and the error says what to set it to', () => {
-      const fault =
+      const problem =
         'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none'
       for (const urls of [
         { MONGODB_URL, REDIS_URL },
         { MONGODB_URL_FILE: aFile(MONGODB_URL), REDIS_URL },
       ])
-        expect(faultsOf({ ...urls, CURSOR_SECRET: SECRET })).to.deep.equal([fault])
-      expect(faultsOf({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: SECRET, TRUSTED_PROXY_HOPS_FILE: aFile('1') })).to.deep.equal([fault])
+        expect(toProblems({ ...urls, CURSOR_SECRET: SECRET })).to.deep.equal([problem])
+      expect(toProblems({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: SECRET, TRUSTED_PROXY_HOPS_FILE: aFile('1') })).to.deep.equal([problem])
       for (const hops of [0, 1, 10]) expect(readConfig({ ...BOTH, TRUSTED_PROXY_HOPS: `${hops}` }).trustedProxyHops).to.equal(hops)
       expect(readConfig({}).trustedProxyHops).to.equal(0)
     })
@@ -466,13 +466,13 @@ describe('the settings', () => {
     })
 
     it('contradict STORAGE=memory, also for a command', () => {
-      const fault = 'STORAGE=memory contradicts MONGODB_URL and REDIS_URL; set either STORAGE or the URLs'
-      expect(faultsOf({ ...BOTH, STORAGE: 'memory' })).to.deep.equal([fault])
-      expect(faultsOf({ ...REQUIRED, REDIS_URL, MONGODB_URL_FILE: aFile(MONGODB_URL), STORAGE: 'memory' })).to.deep.equal([fault])
-      expect(faultsOf({ MONGODB_URL, REDIS_URL, STORAGE: 'memory' }, 'command')).to.deep.equal([fault])
+      const problem = 'STORAGE=memory contradicts MONGODB_URL and REDIS_URL; set either STORAGE or the URLs'
+      expect(toProblems({ ...BOTH, STORAGE: 'memory' })).to.deep.equal([problem])
+      expect(toProblems({ ...REQUIRED, REDIS_URL, MONGODB_URL_FILE: aFile(MONGODB_URL), STORAGE: 'memory' })).to.deep.equal([problem])
+      expect(toProblems({ MONGODB_URL, REDIS_URL, STORAGE: 'memory' }, 'command')).to.deep.equal([problem])
     })
 
-    it('are read with every other fault for a command, too', () => {
+    it('are read with every other problem for a command, too', () => {
       expect(() => readConfig({ MONGODB_URL, REDIS_URL, CURSOR_SECRET: 'short', PORT: 'x', LOGLEVEL: 'info' }, 'command'))
         .to.throw(ConfigError)
         .with.property('problems')
@@ -482,8 +482,8 @@ describe('the settings', () => {
     it('leave the sample data out, and refuse to be given any: an empty store must not fill up by itself', () => {
       expect(readConfig(BOTH).sampleData).to.equal(false)
       expect(readConfig({ ...BOTH, SAMPLE_DATA: 'off' }).sampleData).to.equal(false)
-      const fault = 'SAMPLE_DATA=on works only without MONGODB_URL; use petstore seed'
-      expect(faultsOf({ ...BOTH, SAMPLE_DATA: 'on' })).to.deep.equal([fault])
+      const problem = 'SAMPLE_DATA=on works only without MONGODB_URL; use petstore seed'
+      expect(toProblems({ ...BOTH, SAMPLE_DATA: 'on' })).to.deep.equal([problem])
     })
   })
 
@@ -492,9 +492,9 @@ describe('the settings', () => {
     const URLS = { MONGODB_URL: 'mongodb://db', REDIS_URL: 'redis://cache' }
 
     it('are rejected without a choice of storage, and the error names both choices', () => {
-      const faults = faultsOf({ NODE_ENV })
-      expect(faults).to.have.lengthOf(1)
-      expect(faults[0])
+      const problems = toProblems({ NODE_ENV })
+      expect(problems).to.have.lengthOf(1)
+      expect(problems[0])
         .to.match(/^NODE_ENV=production requires a choice of storage: /)
         .and.include('set MONGODB_URL and REDIS_URL')
         .and.include('STORAGE=memory')
@@ -509,15 +509,15 @@ describe('the settings', () => {
     })
 
     it('require no choice for a command, which keeps no data in its process', () => {
-      expect(faultsOf({ NODE_ENV }, 'command')).to.deep.equal([])
+      expect(toProblems({ NODE_ENV }, 'command')).to.deep.equal([])
     })
 
     it('report a misspelled URL in addition to the missing choice', () => {
-      expect(faultsOf({ NODE_ENV, MONGODB_URI: 'mongodb://db' })).to.have.lengthOf(2)
+      expect(toProblems({ NODE_ENV, MONGODB_URI: 'mongodb://db' })).to.have.lengthOf(2)
     })
 
     it('require no choice with any other NODE_ENV', () => {
-      for (const other of ['development', 'test', '', 'prod', 'Production']) expect(faultsOf({ NODE_ENV: other })).to.deep.equal([])
+      for (const other of ['development', 'test', '', 'prod', 'Production']) expect(toProblems({ NODE_ENV: other })).to.deep.equal([])
     })
   })
 
@@ -525,9 +525,9 @@ describe('the settings', () => {
     expect(readConfig({ STORAGE: 'memory' })).to.deep.equal(readConfig({}))
   })
 
-  describe('with several faults', () => {
+  describe('with several problems', () => {
     it('report them all together, each with its name, and take effect in none', () => {
-      const faults = faultsOf({
+      const problems = toProblems({
         HOST: 'a b',
         PORT: '80x',
         ADMIN_HOST: '',
@@ -550,7 +550,7 @@ describe('the settings', () => {
         STORAGE: 'disk',
         LOG_LEVELS: 'info',
       })
-      const names = faults.map((fault) => /^[A-Z_]+/.exec(fault)?.[0])
+      const names = problems.map((problem) => /^[A-Z_]+/.exec(problem)?.[0])
       expect(names).to.have.members([
         'HOST',
         'PORT',
@@ -577,8 +577,8 @@ describe('the settings', () => {
     })
 
     it('say so in the message, a line for each', () => {
-      const { message } = new ConfigError(['first fault', 'second fault'])
-      expect(message.split('\n')).to.deep.equal(['The settings are not valid:', '  - first fault', '  - second fault'])
+      const { message } = new ConfigError(['first problem', 'second problem'])
+      expect(message.split('\n')).to.deep.equal(['The settings are not valid:', '  - first problem', '  - second problem'])
     })
   })
 
@@ -611,12 +611,12 @@ describe('the settings', () => {
       ['ADMIN_HOSTS', 'ADMIN_HOST'],
     ] as const) {
       it(`and are near misses are errors that name the setting but not the value: ${name}`, () => {
-        expect(faultsOf({ [name]: 'hunter2' })).to.deep.equal([`${name} is not a setting; did you mean ${meant}?`])
+        expect(toProblems({ [name]: 'hunter2' })).to.deep.equal([`${name} is not a setting; did you mean ${meant}?`])
       })
     }
 
     it('and belong to shells, tools, CI, containers, clouds and other programs are ignored', () => {
-      for (const name of FOREIGN_NAMES) expect(faultsOf({ [name]: 'tcp://10.0.0.1:6379' }), name).to.deep.equal([])
+      for (const name of FOREIGN_NAMES) expect(toProblems({ [name]: 'tcp://10.0.0.1:6379' }), name).to.deep.equal([])
     })
 
     it('and are unset are none', () => {
@@ -650,12 +650,12 @@ describe('the settings', () => {
   })
 
   describe('of the plans file', () => {
-    /** The faults of a plans file in which the value at `path` is another; undefined takes it out. */
+    /** The problems of a plans file in which the value at `path` is another; undefined takes it out. */
     function faultsWith(path: string, value: unknown): readonly string[] {
       const file = aFile(JSON.stringify(changed(OTHER_PLANS, path.split('.'), value)))
-      const faults = faultsOf({ PLANS_FILE: file })
-      for (const fault of faults) expect(fault).to.include(`PLANS_FILE ${file}: `)
-      return faults.map((fault) => fault.slice(`PLANS_FILE ${file}: `.length))
+      const problems = toProblems({ PLANS_FILE: file })
+      for (const problem of problems) expect(problem).to.include(`PLANS_FILE ${file}: `)
+      return problems.map((problem) => problem.slice(`PLANS_FILE ${file}: `.length))
     }
 
     it('are read with the mode enforce where none is given, and limits of enterprise as they are given or not', () => {
@@ -707,10 +707,10 @@ describe('the settings', () => {
       ['no limit of failed authentications', 'failedAuthenticationsPerMinute', 0, 'failedAuthenticationsPerMinute'],
       ['a missing limit of failed authentications', 'failedAuthenticationsPerMinute', undefined, 'failedAuthenticationsPerMinute'],
     ] satisfies [string, string, unknown, string][]) {
-      it(`are refused with ${what}, and the fault names the place`, () => {
-        const faults = faultsWith(path, value)
-        expect(faults).to.have.lengthOf(1)
-        expect(faults[0]).to.match(new RegExp(`^${place.replaceAll('.', '\\.')}: .`))
+      it(`are refused with ${what}, and the problem names the place`, () => {
+        const problems = faultsWith(path, value)
+        expect(problems).to.have.lengthOf(1)
+        expect(problems[0]).to.match(new RegExp(`^${place.replaceAll('.', '\\.')}: .`))
       })
     }
 
@@ -723,35 +723,35 @@ describe('the settings', () => {
       expect(faultsWith('ban.longestMs', 20)[0]).to.include('longestMs').and.to.include('firstMs')
     })
 
-    it('report all their faults together, and with those of other settings', () => {
+    it('report all their problems together, and with those of other settings', () => {
       const text = JSON.stringify(changed(changed(OTHER_PLANS, ['plans', 'free', 'limits', 'minute'], -1), ['ban', 'firstMs'], 0))
-      expect(faultsOf({ PLANS_FILE: aFile(text), PORT: 'x' })).to.have.lengthOf(3)
+      expect(toProblems({ PLANS_FILE: aFile(text), PORT: 'x' })).to.have.lengthOf(3)
     })
 
     for (const text of ['', '{', 'plans: {}', '{"plans":{},}', '// comment\n{}']) {
       it(`are refused when it is no JSON: ${JSON.stringify(text)}`, () => {
         const path = aFile(text)
-        const faults = faultsOf({ PLANS_FILE: path })
-        expect(faults).to.have.lengthOf(1)
-        expect(faults[0]).to.include(`PLANS_FILE ${path}: no JSON`)
+        const problems = toProblems({ PLANS_FILE: path })
+        expect(problems).to.have.lengthOf(1)
+        expect(problems[0]).to.include(`PLANS_FILE ${path}: no JSON`)
       })
     }
 
     for (const text of ['null', '[]', '7', '"plans"']) {
       it(`are refused when it is JSON of another kind: ${text}`, () => {
-        expect(parsePlans(text)).to.have.property('faults').with.lengthOf(1)
+        expect(parsePlans(text)).to.have.property('problems').with.lengthOf(1)
       })
     }
 
     it('are refused when it is not there', () => {
       const path = join(directory, 'missing')
-      expect(faultsOf({ PLANS_FILE: path })).to.deep.equal([`PLANS_FILE: cannot read ${path} (ENOENT)`])
+      expect(toProblems({ PLANS_FILE: path })).to.deep.equal([`PLANS_FILE: cannot read ${path} (ENOENT)`])
     })
   })
 })
 
 /** None when the settings are usable. */
-function faultsOf(env: Environment, purpose?: Purpose): readonly string[] {
+function toProblems(env: Environment, purpose?: Purpose): readonly string[] {
   try {
     readConfig(env, purpose)
   } catch (error) {

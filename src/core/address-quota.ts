@@ -7,7 +7,7 @@ export interface AddressQuota extends WindowQuota {
 }
 
 /** What a failure of an address at this instant (Unix time in milliseconds) is counted under: the address and the minute. */
-export function countedUnder(address: string, nowMs: number): string {
+export function failureBucketKey(address: string, nowMs: number): string {
   return `{${address}} ${windowNumber('minute', { nowMs, phaseSeconds: 0 })}`
 }
 

@@ -12,7 +12,7 @@ export interface ChangedApiKey {
 /** Tells the replicas of a change that is stored already. */
 export async function announceChange(quotaControl: QuotaControl, key: StoredApiKey): Promise<ChangedApiKey> {
   try {
-    await quotaControl.announce(key.keyId, key.generation)
+    await quotaControl.announce(key.keyId, key.version)
     return { key, takesEffect: 'at once' }
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error

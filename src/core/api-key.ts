@@ -15,7 +15,7 @@ export interface ApiKey {
   readonly limits?: Limits
   readonly createdAtMs: number
   /** 1 at issue, and one more with every change since. */
-  readonly generation: number
+  readonly version: number
   /** From this instant on the key is invalid. */
   readonly expiresAtMs?: number
   readonly revokedAtMs?: number

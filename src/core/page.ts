@@ -14,7 +14,7 @@ export interface Page<Row> {
   readonly nextAfter?: bigint
 }
 
-/** Reads a page through `list`, asking for one row more than wanted: only that row tells whether there is more. */
+/** Reads a page through `list`, keyVersion for one row more than wanted: only that row tells whether there is more. */
 export async function readPage<Row extends { readonly id: bigint }, Status extends string>(
   list: (request: PageRequest<Status>) => Promise<readonly Row[]>,
   request: PageRequest<Status>,

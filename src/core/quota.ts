@@ -15,7 +15,7 @@ export const MAX_LIMIT = 2_147_483_647
 export type Limits = Readonly<Record<WindowName, number>>
 
 export interface BanRules {
-  /** A refusal counts as a strike only when it comes later than this after the minute's first refusal. */
+  /** A rejection counts as a strike only when it comes later than this after the minute's first rejection. */
   readonly graceMs: number
   /** Strikes in one minute that bring a ban: this many, or the minute limit where that is higher. */
   readonly minStrikes: number
@@ -38,27 +38,27 @@ export interface QuotaState {
   /** Of the current minute. */
   readonly strikes: number
   /** Of the current minute. */
-  readonly firstRefusalMs?: number
+  readonly firstRejectionMs?: number
   /** End of the latest ban, 0 before the first. */
   readonly bannedUntilMs: number
   /** How many bans in a row, 0 when they are forgotten. */
   readonly banLevel: number
-  /** The highest generation of the key's record that decided here, 0 when none is known. */
-  readonly generation: number
+  /** The highest version of the key's record that decided here, 0 when none is known. */
+  readonly version: number
 }
 
 /** Who asks, as far as the record that was read of the key goes. */
-export interface Asking {
+export interface KeyVersion {
   /** Of the key's record. */
-  readonly generation: number
-  /** The record was read from its store for this very request: it holds, whatever generation was seen here before. */
-  readonly fresh?: boolean
+  readonly version: number
+  /** The record was read from its store for this very request: it holds, whatever version was seen here before. */
+  readonly justRead?: boolean
 }
 
 /** What a replica decided by itself since it last asked, for windows by their number: what they have ended for is dropped. */
-export interface Report {
+export interface UsageDelta {
   readonly window: WindowNumbers
-  /** Refusals that were strikes. */
+  /** Rejections that were strikes. */
   readonly strikes: number
   /** Requests admitted, negative where more were given back. */
   readonly used: Readonly<Record<WindowName, number>>
@@ -96,7 +96,7 @@ export interface QuotaUsage {
 /** The windows that a request was charged to, for a refund. */
 export type Charge = WindowNumbers
 
-export interface Refusal {
+export interface Rejection {
   readonly kind: 'exhausted' | 'banned'
   readonly quota: Quota
   /** The window that has to end before the caller is served again; absent when it is the ban that has to. */
@@ -108,8 +108,8 @@ export interface Refusal {
 export type Verdict =
   | { readonly kind: 'admitted'; readonly quota: Quota; readonly charge: Charge }
   /** Shadow mode let pass, uncharged, what enforcement would have refused. */
-  | { readonly kind: 'admitted'; readonly quota: Quota; readonly shadowed: Refusal['kind'] }
-  | Refusal
+  | { readonly kind: 'admitted'; readonly quota: Quota; readonly shadowed: Rejection['kind'] }
+  | Rejection
 
 export interface Decision {
   readonly verdict: Verdict
@@ -117,7 +117,7 @@ export interface Decision {
 }
 
 /** From this Unix time in milliseconds on, the state says nothing that a missing one would not. */
-export function forgettableAtMs(state: QuotaState, { forgetAfterMs }: Pick<BanRules, 'forgetAfterMs'>): number {
+export function expiresAtMs(state: QuotaState, { forgetAfterMs }: Pick<BanRules, 'forgetAfterMs'>): number {
   const dayEndMs = (state.window.day + 1) * WINDOW_SECONDS.day * 1000
   // A minute may reach over midnight by its phase.
   const minuteEndMs = (state.window.minute + 1) * WINDOW_SECONDS.minute * 1000
@@ -128,9 +128,9 @@ export function forgettableAtMs(state: QuotaState, { forgetAfterMs }: Pick<BanRu
  * Decides one request. `stored` is absent for a key that was never seen, or was forgotten.
  * What a replica reports counts as if it had happened just before.
  */
-export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report?: Report): Decision {
+export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report?: UsageDelta): Decision {
   const { charged, state } = transition(stored, rules, at, report)
-  return { verdict: verdictOf(state, rules, at, { charged }), state }
+  return { verdict: toVerdict(state, rules, at, { charged }), state }
 }
 
 /** The state after a request: what a store has to do in one atomic step. What the caller is told follows from it. */
@@ -138,22 +138,22 @@ function transition(
   stored: QuotaState | undefined,
   rules: QuotaRules,
   at: Instant,
-  report?: Report,
+  report?: UsageDelta,
 ): { charged: boolean; state: QuotaState } {
-  const state = report ? settle(stored, rules, at, report) : current(stored, rules.ban, at)
+  const state = report ? reconcile(stored, rules, at, report) : rollForward(stored, rules.ban, at)
   if (isBanned(state, at)) return { charged: false, state }
-  if (exhaustedWindows(state, rules.limits).length > 0) return { charged: false, state: addRefusal(state, rules, at) }
+  if (exhaustedWindows(state, rules.limits).length > 0) return { charged: false, state: addRejection(state, rules, at) }
   return { charged: true, state: { ...state, used: { minute: state.used.minute + 1, day: state.used.day + 1 } } }
 }
 
 /** What the caller of a request is told, from the state after it. */
-export function verdictOf(state: QuotaState, rules: QuotaRules, at: Instant, { charged }: { charged: boolean }): Verdict {
-  return charged ? { kind: 'admitted', quota: quotaOf(state, rules.limits, at), charge: state.window } : refusal(state, rules, at)
+export function toVerdict(state: QuotaState, rules: QuotaRules, at: Instant, { charged }: { charged: boolean }): Verdict {
+  return charged ? { kind: 'admitted', quota: toQuota(state, rules.limits, at), charge: state.window } : rejection(state, rules, at)
 }
 
 /** Whether the asker's record of the key is older than one that decided before, or was announced: then nothing is to be decided by it. */
-export function isOutdated(stored: QuotaState | undefined, { generation, fresh }: Asking, announced = 0): boolean {
-  return !fresh && generation < Math.max(stored?.generation ?? 0, announced)
+export function isOutdated(stored: QuotaState | undefined, { version, justRead }: KeyVersion, announced = 0): boolean {
+  return !justRead && version < Math.max(stored?.version ?? 0, announced)
 }
 
 /** Gives back one request, in the windows that it was charged to only, and never below zero. */
@@ -163,35 +163,35 @@ export function refund(
   rules: QuotaRules,
   at: Instant,
 ): { quota: Quota; state: QuotaState } {
-  const state = settle(stored, rules, at, { window: charge, strikes: 0, used: { minute: -1, day: -1 } })
+  const state = reconcile(stored, rules, at, { window: charge, strikes: 0, used: { minute: -1, day: -1 } })
   return { quota: quotaNow(state, rules, at), state }
 }
 
 /** Adds what a replica decided by itself; nothing is asked for. */
-export function settle(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report: Report): QuotaState {
-  return addReport(current(stored, rules.ban, at), report, rules, at)
+export function reconcile(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report: UsageDelta): QuotaState {
+  return addReport(rollForward(stored, rules.ban, at), report, rules, at)
 }
 
 /** What a key has and had, when nothing is asked for. `stored` as for `decide`. */
-export function usageOf(stored: QuotaState | undefined, rules: QuotaRules, at: Instant): QuotaUsage {
-  const state = current(stored, rules.ban, at)
+export function toUsage(stored: QuotaState | undefined, rules: QuotaRules, at: Instant): QuotaUsage {
+  const state = rollForward(stored, rules.ban, at)
   const { used, strikes, banLevel, bannedUntilMs } = state
   return { quota: quotaNow(state, rules, at), used, strikes, banLevel, ...(isBanned(state, at) ? { bannedUntilMs } : {}) }
 }
 
 /** The state without its ban, its strikes, and what earlier bans would make of the next. Counts stay. */
-export function unban({ window, used, generation }: QuotaState): QuotaState {
-  return { window, used, strikes: 0, bannedUntilMs: 0, banLevel: 0, generation }
+export function unban({ window, used, version }: QuotaState): QuotaState {
+  return { window, used, strikes: 0, bannedUntilMs: 0, banLevel: 0, version }
 }
 
 function quotaNow(state: QuotaState, { limits }: QuotaRules, at: Instant): Quota {
-  return isBanned(state, at) ? quotaOfRefused(state, limits, at).quota : quotaOf(state, limits, at)
+  return isBanned(state, at) ? quotaOfRefused(state, limits, at).quota : toQuota(state, limits, at)
 }
 
 /** The state as of now: counts of windows that have passed are zero, and a ban long past is forgotten. */
-export function current(stored: QuotaState | undefined, ban: BanRules, at: Instant): QuotaState {
+export function rollForward(stored: QuotaState | undefined, ban: BanRules, at: Instant): QuotaState {
   const window = { minute: currentWindow('minute', stored, at), day: currentWindow('day', stored, at) }
-  if (!stored) return { window, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, generation: 0 }
+  if (!stored) return { window, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, version: 0 }
 
   const sameMinute = stored.window.minute === window.minute
   const sameDay = stored.window.day === window.day
@@ -199,10 +199,10 @@ export function current(stored: QuotaState | undefined, ban: BanRules, at: Insta
     window,
     used: { minute: sameMinute ? stored.used.minute : 0, day: sameDay ? stored.used.day : 0 },
     strikes: sameMinute ? stored.strikes : 0,
-    ...(sameMinute && stored.firstRefusalMs !== undefined ? { firstRefusalMs: stored.firstRefusalMs } : {}),
+    ...(sameMinute && stored.firstRejectionMs !== undefined ? { firstRejectionMs: stored.firstRejectionMs } : {}),
     bannedUntilMs: stored.bannedUntilMs,
     banLevel: at.nowMs < stored.bannedUntilMs + ban.forgetAfterMs ? stored.banLevel : 0,
-    generation: stored.generation,
+    version: stored.version,
   }
 }
 
@@ -216,17 +216,17 @@ function exhaustedWindows(state: QuotaState, limits: Limits): WindowName[] {
   return WINDOW_NAMES.filter((name) => state.used[name] >= limits[name])
 }
 
-function addReport(state: QuotaState, report: Report, rules: QuotaRules, at: Instant): QuotaState {
+function addReport(state: QuotaState, report: UsageDelta, rules: QuotaRules, at: Instant): QuotaState {
   const used = (name: WindowName) => Math.max(0, state.used[name] + (report.window[name] === state.window[name] ? report.used[name] : 0))
   const counted = { ...state, used: { minute: used('minute'), day: used('day') } }
   const areOfThisMinute = report.window.minute === state.window.minute
   return areOfThisMinute && report.strikes > 0 && !isBanned(state, at) ? addStrikes(counted, report.strikes, rules, at) : counted
 }
 
-/** Requests that were on their way when the limit was reached are no strikes: hence the grace after the first refusal. */
-function addRefusal(state: QuotaState, rules: QuotaRules, at: Instant): QuotaState {
-  if (state.firstRefusalMs === undefined) return { ...state, firstRefusalMs: at.nowMs }
-  if (at.nowMs - state.firstRefusalMs <= rules.ban.graceMs) return state
+/** Requests that were on their way when the limit was reached are no strikes: hence the grace after the first rejection. */
+function addRejection(state: QuotaState, rules: QuotaRules, at: Instant): QuotaState {
+  if (state.firstRejectionMs === undefined) return { ...state, firstRejectionMs: at.nowMs }
+  if (at.nowMs - state.firstRejectionMs <= rules.ban.graceMs) return state
   return addStrikes(state, 1, rules, at)
 }
 
@@ -235,8 +235,8 @@ function addStrikes(state: QuotaState, count: number, rules: QuotaRules, { nowMs
   const strikes = state.strikes + count
   if (strikes < strikesToBan(rules)) return { ...state, strikes }
   const banMs = Math.min(ban.firstMs * 2 ** state.banLevel, ban.longestMs)
-  const { window, used, generation } = state
-  return { window, used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1, generation }
+  const { window, used, version } = state
+  return { window, used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1, version }
 }
 
 /** In one minute. */
@@ -249,7 +249,7 @@ export function isBanned(state: QuotaState, { nowMs }: Pick<Instant, 'nowMs'>): 
 }
 
 /** For a ban that holds now (which the last strike may just have brought), else for the exhausted windows. */
-function refusal(state: QuotaState, { limits, mode }: QuotaRules, at: Instant): Verdict {
+function rejection(state: QuotaState, { limits, mode }: QuotaRules, at: Instant): Verdict {
   const kind = isBanned(state, at) ? 'banned' : 'exhausted'
   const { quota, servedAgainMs, waitsFor } = quotaOfRefused(state, limits, at)
   if (mode === 'shadow') return { kind: 'admitted', quota, shadowed: kind }
@@ -271,11 +271,11 @@ function quotaOfRefused(
   const waitsFor = last?.resetMs === servedAgainMs ? last.name : undefined
 
   const binding = { limit: limits[waitsFor ?? 'minute'], remaining: 0, resetSeconds: Math.ceil(servedAgainMs / 1000) }
-  const quota = banned ? quotaOfBanned(binding, limits, at) : { ...quotaOf(state, limits, at), binding }
+  const quota = banned ? quotaOfBanned(binding, limits, at) : { ...toQuota(state, limits, at), binding }
   return { quota, servedAgainMs, waitsFor }
 }
 
-function quotaOf(state: QuotaState, limits: Limits, at: Instant): Quota {
+function toQuota(state: QuotaState, limits: Limits, at: Instant): Quota {
   const windowQuota = (name: WindowName): WindowQuota => ({
     limit: limits[name],
     remaining: Math.max(0, limits[name] - state.used[name]),

@@ -24,14 +24,14 @@ export function minutePhaseSeconds(keyId: string): number {
 }
 
 export function windowNumber(name: WindowName, at: Instant): number {
-  return Math.floor((Math.floor(at.nowMs / 1000) + phaseOf(name, at)) / WINDOW_SECONDS[name])
+  return Math.floor((Math.floor(at.nowMs / 1000) + getPhaseSeconds(name, at)) / WINDOW_SECONDS[name])
 }
 
 /** Unix time in whole seconds at which a window ends. */
 export function windowResetSeconds(name: WindowName, number: number, at: Pick<Instant, 'phaseSeconds'>): number {
-  return (number + 1) * WINDOW_SECONDS[name] - phaseOf(name, at)
+  return (number + 1) * WINDOW_SECONDS[name] - getPhaseSeconds(name, at)
 }
 
-function phaseOf(name: WindowName, at: Pick<Instant, 'phaseSeconds'>): number {
+function getPhaseSeconds(name: WindowName, at: Pick<Instant, 'phaseSeconds'>): number {
   return name === 'minute' ? at.phaseSeconds : 0
 }

@@ -39,7 +39,7 @@ export function describeApiKeyLookup(name: string, make: (store: ApiKeyStore, cl
       await store.insert(expired)
       await store.revoke(KEY.keyId, 1)
       expect(await lookup.find(expired.secretHash)).to.deep.equal(expired)
-      expect(await lookup.find(secretHash)).to.deep.equal({ ...KEY, revokedAtMs: 1, generation: 2 })
+      expect(await lookup.find(secretHash)).to.deep.equal({ ...KEY, revokedAtMs: 1, version: 2 })
     })
 
     it('recalls a key only after it was found, and never asks the store for it', async () => {

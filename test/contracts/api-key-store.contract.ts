@@ -153,22 +153,22 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       ['another, its own limits gone', {}, { limits: { minute: 1, day: 2 } }, { plan: 'business' }],
       ['another while it is revoked and expired', { revokedAtMs: 5, expiresAtMs: 4 }, {}, { plan: 'pro' }],
     ] satisfies [string, Partial<ApiKey>, Pick<ApiKey, 'limits'>, Subscription][]) {
-      it(`puts a key on a plan, one generation later: ${what}`, async () => {
+      it(`puts a key on a plan, one version later: ${what}`, async () => {
         await keys.insert(anApiKey('one', { ...state, ...ownLimits }))
         await keys.insert(anApiKey('two'))
-        const expected = { ...anApiKey('one', state), ...subscription, generation: 2 }
+        const expected = { ...anApiKey('one', state), ...subscription, version: 2 }
         expect(await keys.changePlan('key_one', subscription)).to.deep.equal(expected)
         expect(await keys.findBySecretHash(aSecretHash('one'))).to.deep.equal(expected)
         expect(await keys.findById('key_two')).to.deep.equal(anApiKey('two'))
       })
     }
 
-    it('revokes a key from the time given on, one generation later, and leaves all else as it was', async () => {
+    it('revokes a key from the time given on, one version later, and leaves all else as it was', async () => {
       const key = anApiKey('one', { limits: { minute: 1, day: 2 }, expiresAtMs: 9, plan: 'pro' })
       await keys.insert(key)
       await keys.insert(anApiKey('two'))
-      expect(await keys.revoke('key_one', 1_792_000_000_001)).to.deep.equal({ ...key, revokedAtMs: 1_792_000_000_001, generation: 2 })
-      expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal({ ...key, revokedAtMs: 1_792_000_000_001, generation: 2 })
+      expect(await keys.revoke('key_one', 1_792_000_000_001)).to.deep.equal({ ...key, revokedAtMs: 1_792_000_000_001, version: 2 })
+      expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal({ ...key, revokedAtMs: 1_792_000_000_001, version: 2 })
       expect(await keys.findById('key_two')).to.deep.equal(anApiKey('two'))
     })
 
@@ -186,7 +186,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect(await keys.list({})).to.deep.equal([anApiKey('one')])
     })
 
-    it('counts each of 20 changes that come at the same time on two replicas: generation 21', async () => {
+    it('counts each of 20 changes that come at the same time on two replicas: version 21', async () => {
       const replicas = [keys, await opened.reopen()] as const
       await keys.insert(anApiKey('one'))
       const changed = await Promise.all(
@@ -194,9 +194,9 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
           (replicas[index % 2] as ApiKeyStore).changePlan('key_one', { plan: 'pro', limits: { minute: index + 1, day: 100 } }),
         ),
       )
-      const generations = changed.map((key) => key?.generation ?? 0).toSorted((a, b) => a - b)
+      const generations = changed.map((key) => key?.version ?? 0).toSorted((a, b) => a - b)
       expect(generations).to.deep.equal(Array.from({ length: 20 }, (_, index) => index + 2))
-      expect(await keys.findById('key_one')).to.deep.equal(changed.find((key) => key?.generation === 21))
+      expect(await keys.findById('key_one')).to.deep.equal(changed.find((key) => key?.version === 21))
     })
 
     it('revokes a key once of 20 times at the same time on two replicas, and all are told of that one', async () => {
@@ -206,7 +206,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
         Array.from({ length: 20 }, (_, index) => (replicas[index % 2] as ApiKeyStore).revoke('key_one', 1_000 + index)),
       )
       expect(revoked[0]?.revokedAtMs).to.be.within(1_000, 1_019)
-      for (const key of revoked) expect(key).to.deep.equal({ ...anApiKey('one'), revokedAtMs: revoked[0]?.revokedAtMs, generation: 2 })
+      for (const key of revoked) expect(key).to.deep.equal({ ...anApiKey('one'), revokedAtMs: revoked[0]?.revokedAtMs, version: 2 })
       expect(await replicas[1].findById('key_one')).to.deep.equal(revoked[0])
     })
 
@@ -215,7 +215,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       for (let index = 0; index < 10; index++) {
         await keys.insert(anApiKey(`k${index}`))
         await Promise.all([replicas[0].changePlan(`key_k${index}`, { plan: 'pro' }), replicas[1].revoke(`key_k${index}`, 1_000)])
-        expect(await keys.findById(`key_k${index}`)).to.include({ plan: 'pro', revokedAtMs: 1_000, generation: 3 })
+        expect(await keys.findById(`key_k${index}`)).to.include({ plan: 'pro', revokedAtMs: 1_000, version: 3 })
       }
     })
 
@@ -263,7 +263,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       const { lastUsedAtMs } = await untilNoted('key_one', 1)
       expect(await keys.changePlan('key_one', { plan: 'pro' })).to.include({ lastUsedAtMs })
       expect(await keys.revoke('key_one', 1_000)).to.include({ lastUsedAtMs })
-      expect(await keys.findById('key_one')).to.include({ lastUsedAtMs, generation: 3 })
+      expect(await keys.findById('key_one')).to.include({ lastUsedAtMs, version: 3 })
     })
   })
   if (outage) describeApiKeyStoreOutages(name, open, outage)
@@ -306,10 +306,8 @@ export function describeApiKeyStoreOutages(name: string, open: OpenApiKeyStore, 
       await Promise.all(failing.map(rejection))
       await outage.end()
       expect([undefined, anApiKey('two')]).to.deep.include(await keys.findById('key_two'))
-      expect([anApiKey('one'), anApiKey('one', { plan: 'pro', generation: 2 })]).to.deep.include(await keys.findById('key_one'))
-      expect([anApiKey('three'), anApiKey('three', { revokedAtMs: 1_000, generation: 2 })]).to.deep.include(
-        await keys.findById('key_three'),
-      )
+      expect([anApiKey('one'), anApiKey('one', { plan: 'pro', version: 2 })]).to.deep.include(await keys.findById('key_one'))
+      expect([anApiKey('three'), anApiKey('three', { revokedAtMs: 1_000, version: 2 })]).to.deep.include(await keys.findById('key_three'))
     })
 
     it('leaves what uses it could not note to the next one', async () => {

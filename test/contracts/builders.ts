@@ -21,7 +21,7 @@ export function anApiKey(name = 'one', overrides: Partial<ApiKey> = {}): ApiKey 
     owner: 'Acme',
     plan: 'free',
     createdAtMs: Date.UTC(2026, 10, 1, 8, 30, 15, 123),
-    generation: 1,
+    version: 1,
     ...overrides,
   }
 }

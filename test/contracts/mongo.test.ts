@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb'
 import { MongoApiKeyStore } from '../../src/adapters/mongo/mongo-api-key-store.js'
 import { MongoIdempotencyStore } from '../../src/adapters/mongo/mongo-idempotency-store.js'
-import { MongoOrderStore, ordersOf } from '../../src/adapters/mongo/mongo-order-store.js'
+import { MongoOrderStore, ordersCollection } from '../../src/adapters/mongo/mongo-order-store.js'
 import { MongoPetIds } from '../../src/adapters/mongo/mongo-pet-ids.js'
 import { MongoPetStore } from '../../src/adapters/mongo/mongo-pet-store.js'
 import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../src/adapters/mongo/mongo-seed-store.js'
@@ -33,7 +33,7 @@ function openersOn(data: () => MongoData) {
     apiKeys: (clock: Clock) => data().open((db) => new MongoApiKeyStore(db, clock)),
     seeded: (): Promise<Opened<Seeded>> =>
       data().open((db) => ({
-        seedStore: new MongoSeedStore(data().connect({ answerTimeoutMs: BULK_TIMEOUT_MS })),
+        seedStore: new MongoSeedStore(data().connect({ responseTimeoutMs: BULK_TIMEOUT_MS })),
         pets: new MongoPetStore(db),
         petIds: new MongoPetIds(db, BLOCK_SIZE),
         orders: new MongoOrderStore(db),
@@ -94,7 +94,7 @@ describe('MongoDB that goes away', () => {
 
 function store(orders: readonly Order[]): (db: Db) => Promise<unknown> {
   const documents = orders.map(({ id, ...order }) => ({ _id: id, ...order }))
-  return async (db) => documents.length > 0 && ordersOf(db).insertMany(documents)
+  return async (db) => documents.length > 0 && ordersCollection(db).insertMany(documents)
 }
 
 function countTo(last: bigint): (db: Db) => Promise<unknown> {

@@ -19,7 +19,7 @@ export function describeOrderStore(name: string, open: (orders: readonly Order[]
       opened = undefined
     })
 
-    async function ordersOf(orders: readonly Order[]): Promise<OrderStore> {
+    async function ordersCollection(orders: readonly Order[]): Promise<OrderStore> {
       opened = await open(orders)
       return opened.port
     }
@@ -31,12 +31,12 @@ export function describeOrderStore(name: string, open: (orders: readonly Order[]
         anOrder({ id: 3n, status: 'delivered', complete: true, shipDate: new Date('1999-12-31T23:59:59.999Z') }),
         anOrder({ id: MAX_ASSIGNED_ID, quantity: 1 }),
       ]
-      const store = await ordersOf(orders)
+      const store = await ordersCollection(orders)
       expect(await store.list({ limit: 100 })).to.deep.equal(orders)
     })
 
     it('shows another replica the same orders', async () => {
-      await ordersOf([anOrder()])
+      await ordersCollection([anOrder()])
       const another = await opened?.reopen()
       expect(await another?.list({ limit: 100 })).to.deep.equal([anOrder()])
     })
@@ -45,7 +45,7 @@ export function describeOrderStore(name: string, open: (orders: readonly Order[]
       ORDER_STATUSES,
       (id, status) => anOrder({ id, status, petId: id, quantity: 3 }),
       async (rows) => {
-        const store = await ordersOf(rows)
+        const store = await ordersCollection(rows)
         return (request) => store.list(request)
       },
     )

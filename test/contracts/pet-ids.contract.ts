@@ -96,16 +96,16 @@ export function describePetIdsOutages(name: string, open: (last: bigint) => Prom
       const { port: petIds } = opened
       const ids = [await petIds.next()]
       await outage.begin()
-      let refusal: unknown
-      for (let count = 0; count < 300 && refusal === undefined; count++) {
+      let rejection: unknown
+      for (let count = 0; count < 300 && rejection === undefined; count++) {
         await petIds.next().then(
           (id) => ids.push(id),
           (reason: unknown) => {
-            refusal = reason
+            rejection = reason
           },
         )
       }
-      expect(refusal).to.be.instanceOf(StoreUnavailable)
+      expect(rejection).to.be.instanceOf(StoreUnavailable)
       await outage.end()
       ids.push(await petIds.next())
       expect(new Set(ids).size).to.equal(ids.length)

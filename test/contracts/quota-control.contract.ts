@@ -49,7 +49,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
         expect([usage.quota.minute.remaining, usage.quota.day.remaining]).to.deep.equal([2, 10])
       })
 
-      it('is what was charged and refused, and asking costs nothing, however often', async () => {
+      it('is what was charged and refused, and keyVersion costs nothing, however often', async () => {
         const rules = someQuotaRules({ limits: { minute: 2, day: 10 } })
         for (let count = 0; count < 3; count++) await takeOne(quotas, 'key_one', rules)
         clock.advanceMs(1_001)
@@ -119,39 +119,38 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
     describe('announce', () => {
       it('makes every older record of the key outdated on every replica at once, and charges nothing for saying so', async () => {
         const replicas = [quotas, (await opened.reopen()).quotas]
-        for (const replica of replicas) await takeOne(replica, 'key_one', BANNING, { generation: 1 })
+        for (const replica of replicas) await takeOne(replica, 'key_one', BANNING, { version: 1 })
         await control.announce('key_one', 2)
-        for (const replica of replicas)
-          expect(await replica.take('key_one', BANNING, { generation: 1 })).to.deep.equal({ kind: 'outdated' })
+        for (const replica of replicas) expect(await replica.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'outdated' })
         expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 2, day: 2 })
       })
 
       it('of a key that was never seen holds too, and for the announced and later records nothing is in the way', async () => {
         await control.announce('key_one', 5)
-        expect(await quotas.take('key_one', BANNING, { generation: 4 })).to.deep.equal({ kind: 'outdated' })
-        for (const generation of [5, 6]) expect((await quotas.take('key_one', BANNING, { generation })).kind).to.equal('admitted')
+        expect(await quotas.take('key_one', BANNING, { version: 4 })).to.deep.equal({ kind: 'outdated' })
+        for (const version of [5, 6]) expect((await quotas.take('key_one', BANNING, { version })).kind).to.equal('admitted')
       })
 
       it('is not taken back by an older one that comes late', async () => {
         await control.announce('key_one', 3)
         await control.announce('key_one', 2)
-        expect(await quotas.take('key_one', BANNING, { generation: 2 })).to.deep.equal({ kind: 'outdated' })
+        expect(await quotas.take('key_one', BANNING, { version: 2 })).to.deep.equal({ kind: 'outdated' })
       })
 
       it('touches no other key', async () => {
         await control.announce('key_one', 2)
-        expect((await quotas.take('key_two', BANNING, { generation: 1 })).kind).to.equal('admitted')
+        expect((await quotas.take('key_two', BANNING, { version: 1 })).kind).to.equal('admitted')
       })
 
       it('does not stand against a record that was just read', async () => {
         await control.announce('key_one', 3)
-        expect((await quotas.take('key_one', BANNING, { generation: 2, fresh: true })).kind).to.equal('admitted')
+        expect((await quotas.take('key_one', BANNING, { version: 2, justRead: true })).kind).to.equal('admitted')
       })
     })
 
     it('a record that decided makes older ones outdated without an announcement', async () => {
-      await quotas.take('key_one', BANNING, { generation: 2 })
-      expect(await quotas.take('key_one', BANNING, { generation: 1 })).to.deep.equal({ kind: 'outdated' })
+      await quotas.take('key_one', BANNING, { version: 2 })
+      expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'outdated' })
     })
 
     if (outage) {

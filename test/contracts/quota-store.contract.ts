@@ -145,7 +145,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       expect((await takeOne(await opened.reopen(), 'key_one', rules)).kind).to.equal('banned')
     })
 
-    it('bans for one strike too many exactly once when the refusals come at the same time', async () => {
+    it('bans for one strike too many exactly once when the rejections come at the same time', async () => {
       const rules = someQuotaRules({ limits: { minute: 1, day: 10 }, ban: someBanRules({ minStrikes: 10 }) })
       await take(2, rules)
       clock.advanceMs(1001)

@@ -22,7 +22,7 @@ const outage: Outage = {
   begin: () => redis.kill(),
   async end() {
     await redis.start()
-    await until('every connection is used again', () => connections.every(({ link }) => link.isUp))
+    await until('every connection is used again', () => connections.every(({ breaker }) => breaker.isUp))
   },
 }
 

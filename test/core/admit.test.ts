@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { ApiKey } from '../../src/core/api-key.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Outdated, QuotaStore } from '../../src/core/ports/quota-store.js'
-import type { Asking, Limits, QuotaRules, Verdict } from '../../src/core/quota.js'
+import type { KeyVersion, Limits, QuotaRules, Verdict } from '../../src/core/quota.js'
 import { decide } from '../../src/core/quota.js'
 import { makeAdmit } from '../../src/core/use-cases/admit.js'
 import type { Authentication } from '../../src/core/use-cases/authenticate.js'
@@ -15,11 +15,11 @@ const OUTDATED: Outdated = { kind: 'outdated' }
 const PLANS = somePlans({ pro: { limits: { minute: 300, day: 10_000 }, mode: 'shadow' } })
 
 describe('admitting a request', () => {
-  it('of a verified key asks for its quota once, by the rules of its plan and the generation of its record', async () => {
-    const { admit, asked } = aGate({ records: [anApiKey('one', { plan: 'pro', generation: 7 })] })
+  it('of a verified key asks for its quota once, by the rules of its plan and the version of its record', async () => {
+    const { admit, asked } = aGate({ records: [anApiKey('one', { plan: 'pro', version: 7 })] })
     const admission = await admit(CREDENTIALS)
-    expect(asked).to.deep.equal([{ keyId: 'key_one', limits: { minute: 300, day: 10_000 }, mode: 'shadow', asking: { generation: 7 } }])
-    expect(admission).to.deep.include({ kind: 'decided', key: anApiKey('one', { plan: 'pro', generation: 7 }) })
+    expect(asked).to.deep.equal([{ keyId: 'key_one', limits: { minute: 300, day: 10_000 }, mode: 'shadow', keyVersion: { version: 7 } }])
+    expect(admission).to.deep.include({ kind: 'decided', key: anApiKey('one', { plan: 'pro', version: 7 }) })
     expect(admission).to.nested.include({ 'verdict.kind': 'admitted', 'rules.limits.minute': 300, 'rules.mode': 'shadow' })
   })
 
@@ -41,20 +41,20 @@ describe('admitting a request', () => {
     })
   }
 
-  it('hands a refusal on as it is, and reads nothing again', async () => {
+  it('hands a rejection on as it is, and reads nothing again', async () => {
     const { admit, asked, forgotten } = aGate({ records: [anApiKey('one', { limits: { minute: 0, day: 0 } })] })
     expect(await admit(CREDENTIALS)).to.nested.include({ kind: 'decided', 'verdict.kind': 'exhausted' })
     expect([asked.length, forgotten]).to.deep.equal([1, []])
   })
 
   it('by an outdated record forgets it, reads it anew and decides by what it says now', async () => {
-    const records = [anApiKey('one', { generation: 1 }), anApiKey('one', { generation: 2, plan: 'business' })]
+    const records = [anApiKey('one', { version: 1 }), anApiKey('one', { version: 2, plan: 'business' })]
     const { admit, asked, forgotten } = aGate({ records, outdated: 1 })
     expect(await admit(CREDENTIALS)).to.deep.nested.include({ kind: 'decided', key: records[1], 'rules.limits.minute': 1000 })
     expect(forgotten).to.deep.equal([anApiKey('one').secretHash])
-    expect(asked.map(({ limits, asking }) => [limits.minute, asking])).to.deep.equal([
-      [60, { generation: 1 }],
-      [1000, { generation: 2, fresh: true }],
+    expect(asked.map(({ limits, keyVersion }) => [limits.minute, keyVersion])).to.deep.equal([
+      [60, { version: 1 }],
+      [1000, { version: 2, justRead: true }],
     ])
   })
 
@@ -70,10 +70,10 @@ describe('admitting a request', () => {
     expect(asked).to.have.lengthOf(1)
   })
 
-  it('decides by the record that was just read though its generation is the older one', async () => {
-    const { admit, asked } = aGate({ records: [anApiKey('one', { generation: 5 }), anApiKey('one', { generation: 4 })], outdated: 1 })
+  it('decides by the record that was just read though its version is the older one', async () => {
+    const { admit, asked } = aGate({ records: [anApiKey('one', { version: 5 }), anApiKey('one', { version: 4 })], outdated: 1 })
     expect((await admit(CREDENTIALS)).kind).to.equal('decided')
-    expect(asked[1]?.asking).to.deep.equal({ generation: 4, fresh: true })
+    expect(asked[1]?.keyVersion).to.deep.equal({ version: 4, justRead: true })
   })
 
   it('fails, and does not ask for ever, when a store calls a fresh record outdated', async () => {
@@ -87,7 +87,7 @@ interface Asked {
   readonly keyId: string
   readonly limits: Limits
   readonly mode: QuotaRules['mode']
-  readonly asking: Asking
+  readonly keyVersion: KeyVersion
 }
 
 /** `records`: what comes of reading the caller's key, each time. `outdated`: how often the quota store says so before it decides. */
@@ -96,8 +96,8 @@ function aGate({ records, outdated = 0 }: { records: readonly (ApiKey | Authenti
   const forgotten: string[] = []
   let reads = 0
   const quotas: QuotaStore = {
-    async take(keyId, rules, asking): Promise<Verdict | Outdated> {
-      asked.push({ keyId, limits: rules.limits, mode: rules.mode, asking })
+    async take(keyId, rules, keyVersion): Promise<Verdict | Outdated> {
+      asked.push({ keyId, limits: rules.limits, mode: rules.mode, keyVersion })
       return asked.length <= outdated ? OUTDATED : decide(undefined, rules, { nowMs: 0, phaseSeconds: 0 }).verdict
     },
     refund: () => Promise.reject(new Error('Nothing is refunded here')),

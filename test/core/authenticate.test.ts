@@ -209,7 +209,7 @@ describe('authenticating', () => {
 })
 
 describe('1,000 keys that are new to this replica, from one address at once', () => {
-  it('are all served, each after asking for the quota of its address three times at most', async () => {
+  it('are all served, each after keyVersion for the quota of its address three times at most', async () => {
     const { authenticate, aKey, peeks } = aGate()
     const secrets = await Promise.all(Array.from({ length: 1000 }, async (_, at) => (await aKey({ keyId: `key_${at}` })).secret))
     const kinds = (await Promise.all(secrets.map((secret) => authenticate({ secret, address: ADDRESS })))).map(({ kind }) => kind)
@@ -288,7 +288,7 @@ function aGate() {
     return peeked === failing ? Promise.reject(new Error('No answer')) : peek(address)
   }
   return {
-    /** Makes the `nth` asking for the quota of an address fail. */
+    /** Makes the `nth` keyVersion for the quota of an address fail. */
     failPeek: (nth: number) => {
       failing = nth
     },

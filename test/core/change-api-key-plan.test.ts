@@ -11,11 +11,11 @@ import { MovableClock } from '../support/movable-clock.js'
 const LIMITS = { minute: 5, day: 50 }
 
 describe('changing the plan of an API key', () => {
-  it('puts it on the new plan, one generation later, and changes nothing else', async () => {
+  it('puts it on the new plan, one version later, and changes nothing else', async () => {
     const key = anApiKey('one', { plan: 'free', expiresAtMs: Date.UTC(2030, 0) })
     const { changeApiKeyPlan, apiKeyStore } = await aDeskWith(key)
     const changed = await changeApiKeyPlan(key.keyId, { plan: 'pro' })
-    expect(changed).to.deep.equal({ ...key, plan: 'pro', generation: 2 })
+    expect(changed).to.deep.equal({ ...key, plan: 'pro', version: 2 })
     expect(await apiKeyStore.findById(key.keyId)).to.deep.equal(changed)
   })
 
@@ -43,8 +43,8 @@ describe('changing the plan of an API key', () => {
   it('to one without limits is refused unless the key is given its own, those it had before are none, and nothing changes', async () => {
     const key = anApiKey('one', { plan: 'pro', limits: LIMITS })
     const { changeApiKeyPlan, apiKeyStore } = await aDeskWith(key)
-    const refusal = await rejection(changeApiKeyPlan(key.keyId, { plan: 'enterprise' }))
-    expect(refusal)
+    const error = await rejection(changeApiKeyPlan(key.keyId, { plan: 'enterprise' }))
+    expect(error)
       .to.be.instanceOf(LimitsRequired)
       .with.property('message')
       .that.matches(/enterprise.*limits.*minute.*day/)
@@ -59,8 +59,8 @@ describe('changing the plan of an API key', () => {
 
   it('that does not exist is refused with its id', async () => {
     const { changeApiKeyPlan } = await aDeskWith(anApiKey('one'))
-    const refusal = await rejection(changeApiKeyPlan('key_other', { plan: 'pro' }))
-    expect(refusal).to.be.instanceOf(ApiKeyNotFound).with.property('message', 'No API key has the id key_other')
+    const error = await rejection(changeApiKeyPlan('key_other', { plan: 'pro' }))
+    expect(error).to.be.instanceOf(ApiKeyNotFound).with.property('message', 'No API key has the id key_other')
   })
 })
 

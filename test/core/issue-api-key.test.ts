@@ -24,7 +24,7 @@ describe('issuing an API key', () => {
   it('leaves out what was not asked for', async () => {
     const { issueApiKey } = anIssuer()
     const { key } = await issueApiKey({ owner: 'Acme', plan: 'free' })
-    expect(key).to.have.all.keys('keyId', 'secretHash', 'hint', 'owner', 'plan', 'createdAtMs', 'generation')
+    expect(key).to.have.all.keys('keyId', 'secretHash', 'hint', 'owner', 'plan', 'createdAtMs', 'version')
   })
 
   it('stores the secret nowhere', async () => {

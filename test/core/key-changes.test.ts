@@ -17,8 +17,8 @@ import { takeOne } from '../support/take-one.js'
 const LIMITS = { minute: 5, day: 50 }
 
 describe('announcing a change of a key', () => {
-  it('tells its id and its generation once, and says that it takes effect at once', async () => {
-    const key = anApiKey('one', { generation: 4 })
+  it('tells its id and its version once, and says that it takes effect at once', async () => {
+    const key = anApiKey('one', { version: 4 })
     const { quotaControl, announced } = aControl()
     expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'at once' })
     expect(announced).to.deep.equal([['key_one', 4]])
@@ -31,16 +31,16 @@ describe('announcing a change of a key', () => {
   })
 
   it('hides no other failure', async () => {
-    const { quotaControl } = aControl(new TypeError('A fault of ours'))
+    const { quotaControl } = aControl(new TypeError('A problem of ours'))
     expect(await rejection(announceChange(quotaControl, anApiKey()))).to.be.instanceOf(TypeError)
   })
 })
 
 describe("changing a key's plan", () => {
-  it('stores plan and limits first, then announces the generation that it has become', async () => {
+  it('stores plan and limits first, then announces the version that it has become', async () => {
     const { changePlan, apiKeyStore, announced } = await anOffice()
     const { key, takesEffect } = await changePlan('key_one', { plan: 'pro', limits: LIMITS })
-    expect(key).to.deep.include({ keyId: 'key_one', plan: 'pro', limits: LIMITS, generation: 2 })
+    expect(key).to.deep.include({ keyId: 'key_one', plan: 'pro', limits: LIMITS, version: 2 })
     expect(takesEffect).to.equal('at once')
     expect(await apiKeyStore.findById('key_one')).to.deep.equal(key)
     expect(announced).to.deep.equal([['key_one', 2]])
@@ -54,7 +54,7 @@ describe("changing a key's plan", () => {
   it('to one without limits needs some, and without them stores and announces nothing', async () => {
     const { changePlan, apiKeyStore, announced } = await anOffice()
     expect(await rejection(changePlan('key_one', { plan: 'enterprise' }))).to.be.instanceOf(LimitsRequired)
-    expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'free', generation: 1 })
+    expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'free', version: 1 })
     expect(announced).to.deep.equal([])
     expect((await changePlan('key_one', { plan: 'enterprise', limits: LIMITS })).key).to.deep.include({ limits: LIMITS })
   })
@@ -73,10 +73,10 @@ describe("changing a key's plan", () => {
 })
 
 describe('revoking a key', () => {
-  it('stores the time, then announces the generation that it has become', async () => {
+  it('stores the time, then announces the version that it has become', async () => {
     const { revoke, apiKeyStore, announced, clock } = await anOffice()
     const { key, takesEffect } = await revoke('key_one')
-    expect(key).to.include({ revokedAtMs: clock.nowMs(), generation: 2 })
+    expect(key).to.include({ revokedAtMs: clock.nowMs(), version: 2 })
     expect(takesEffect).to.equal('at once')
     expect(await apiKeyStore.findById('key_one')).to.deep.equal(key)
     expect(announced).to.deep.equal([['key_one', 2]])
@@ -160,10 +160,10 @@ describe('lifting the ban of a key', () => {
 function aControl(failure?: Error, quotas = new MemoryQuotaStore(new MovableClock())) {
   const announced: [string, number][] = []
   const quotaControl: QuotaControl = {
-    async announce(keyId, generation) {
+    async announce(keyId, version) {
       if (failure) throw failure
-      announced.push([keyId, generation])
-      await quotas.announce(keyId, generation)
+      announced.push([keyId, version])
+      await quotas.announce(keyId, version)
     },
     usage: (keyId, rules) => (failure ? Promise.reject(failure) : quotas.usage(keyId, rules)),
     unban: (keyId) => (failure ? Promise.reject(failure) : quotas.unban(keyId)),

@@ -16,7 +16,7 @@ function at(nowMs: number) {
 
 function aState(overrides: Partial<QuotaState> = {}): QuotaState {
   const window = { minute: windowNumber('minute', NOON), day: windowNumber('day', NOON) }
-  return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, generation: 3, ...overrides }
+  return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, version: 3, ...overrides }
 }
 
 function left({ used }: QuotaState, limits: Limits = FREE.limits): number[] {
@@ -64,8 +64,8 @@ describe("a replica's share of a key that it knows", () => {
     expect(left(share)).to.deep.equal([20, 300])
   })
 
-  it('leaves ban, level, strikes and generation as they were', () => {
-    const state = aState({ bannedUntilMs: NOON_MS + 5, banLevel: 2, strikes: 7, firstRefusalMs: NOON_MS })
+  it('leaves ban, level, strikes and version as they were', () => {
+    const state = aState({ bannedUntilMs: NOON_MS + 5, banLevel: 2, strikes: 7, firstRejectionMs: NOON_MS })
     const share = openShare(shareOfKnown(state, FREE, 3), FREE, NOON, 3)
     expect(share).to.deep.equal({ ...state, used: share.used })
   })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { decide, forgettableAtMs, refund } from '../../src/core/quota.js'
+import { decide, expiresAtMs, refund } from '../../src/core/quota.js'
 import type { BanRules, Charge, Limits, Quota, QuotaRules, QuotaState, Verdict } from '../../src/core/quota.js'
 import type { Instant, WindowName } from '../../src/core/window.js'
 import { SlowQuotaModel } from './slow-quota-model.js'
@@ -243,7 +243,7 @@ describe('quota decisions on random traffic', function () {
       const last = played(traffic).at(-1)
       if (!last) return
       const { state, rules } = last
-      const startMs = Math.max(last.at.nowMs, forgettableAtMs(state, rules.ban))
+      const startMs = Math.max(last.at.nowMs, expiresAtMs(state, rules.ban))
       const afterwards = { ...next, startMs, rules, phaseSeconds: traffic.phaseSeconds }
       const forgotten = played(afterwards)
       expect(answersTo(forgotten, state)).to.deep.equal(forgotten.map(({ quota }) => quota))
@@ -279,7 +279,7 @@ interface TrafficOptions {
   readonly ban?: Partial<BanRules>
 }
 
-/** Small limits and short bans, and moments next to those at which something changes: faults hide there. */
+/** Small limits and short bans, and moments next to those at which something changes: problems hide there. */
 function someTraffic({ mode, clock = 'jumping', ban = {} }: TrafficOptions = {}): fc.Arbitrary<Traffic> {
   const modes = mode ? fc.constant(mode) : fc.constantFrom('enforce' as const, 'enforce' as const, 'shadow' as const)
   const midnightMs = Date.UTC(2026, 10, 24)

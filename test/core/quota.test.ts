@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { decide, forgettableAtMs, refund } from '../../src/core/quota.js'
+import { decide, expiresAtMs, refund } from '../../src/core/quota.js'
 import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../src/core/window.js'
-import type { BanRules, Charge, Limits, Quota, QuotaRules, QuotaState, Refusal, Verdict } from '../../src/core/quota.js'
+import type { BanRules, Charge, Limits, Quota, QuotaRules, QuotaState, Rejection, Verdict } from '../../src/core/quota.js'
 
 // The numbers of config/plans.json.
 const FREE: Limits = { minute: 60, day: 1000 }
@@ -23,14 +23,14 @@ describe('the minute phase of a key', () => {
     }
   })
 
-  for (const [ids, keyIdOf] of Object.entries({
+  for (const [ids, parseKeyId] of Object.entries({
     numbered: (number: number) => `key_${number}`,
     random: (number: number) => (number * 2_654_435_761 * 48_271).toString(36),
   })) {
     it(`spreads 10,000 ${ids} key ids evenly over the 60 seconds`, () => {
       const keysPerSecond = new Array<number>(60).fill(0)
       for (let number = 0; number < 10_000; number++) {
-        const phaseSeconds = minutePhaseSeconds(keyIdOf(number))
+        const phaseSeconds = minutePhaseSeconds(parseKeyId(number))
         expect(phaseSeconds).to.be.within(0, 59)
         keysPerSecond[phaseSeconds] = (keysPerSecond[phaseSeconds] ?? 0) + 1
       }
@@ -75,18 +75,18 @@ describe('quota windows', () => {
   it('a clock that steps back over the start of a minute does not open that minute twice', () => {
     const caller = aCaller()
     caller.ask(NOON_MS, { times: 60 })
-    const refusal = refused(caller.ask(NOON_MS - 300))
-    expect(refusal).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds: 61 })
-    expect(refusal.quota.minute).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: NOON_MS / 1000 + 60 })
+    const rejection = refused(caller.ask(NOON_MS - 300))
+    expect(rejection).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds: 61 })
+    expect(rejection.quota.minute).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: NOON_MS / 1000 + 60 })
     expect(caller.ask(NOON_MS + 59_999).kind).to.equal('exhausted')
   })
 
   it('a clock that steps back over midnight does not open that day twice', () => {
     const caller = aCaller({ limits: { minute: 100, day: 60 } })
     caller.ask(MIDNIGHT_MS, { times: 60 })
-    const refusal = refused(caller.ask(MIDNIGHT_MS - 300))
-    expect(refusal).to.include({ kind: 'exhausted', window: 'day' })
-    expect(refusal.quota.day).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: (MIDNIGHT_MS + DAY_MS) / 1000 })
+    const rejection = refused(caller.ask(MIDNIGHT_MS - 300))
+    expect(rejection).to.include({ kind: 'exhausted', window: 'day' })
+    expect(rejection.quota.day).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: (MIDNIGHT_MS + DAY_MS) / 1000 })
   })
 
   it('a charge that a clock behind by a minute makes goes to the minute that is open', () => {
@@ -176,8 +176,8 @@ describe('a request over a limit', () => {
   it('the last request of the minute is served and the next is refused until the minute ends', () => {
     const caller = aCaller()
     expect(admitted(caller.ask(NOON_MS, { times: 60 }).at(-1)).quota.minute.remaining).to.equal(0)
-    const refusal = refused(caller.ask(NOON_MS + 500))
-    expect(refusal).to.deep.equal({
+    const rejection = refused(caller.ask(NOON_MS + 500))
+    expect(rejection).to.deep.equal({
       kind: 'exhausted',
       window: 'minute',
       retryAfterSeconds: 60,
@@ -200,28 +200,28 @@ describe('a request over a limit', () => {
   it('waits for the day when only the day is exhausted', () => {
     const caller = aCaller()
     exhaustDay(caller, NOON_MS)
-    const refusal = refused(caller.ask(NOON_MS + HOUR_MS))
-    expect(refusal).to.include({ kind: 'exhausted', window: 'day', retryAfterSeconds: 11 * 3600 })
-    expect(refusal.quota.minute).to.include({ limit: 60, remaining: 60 })
-    expect(refusal.quota.binding).to.deep.equal({ limit: 1000, remaining: 0, resetSeconds: (MIDNIGHT_MS + DAY_MS) / 1000 })
+    const rejection = refused(caller.ask(NOON_MS + HOUR_MS))
+    expect(rejection).to.include({ kind: 'exhausted', window: 'day', retryAfterSeconds: 11 * 3600 })
+    expect(rejection.quota.minute).to.include({ limit: 60, remaining: 60 })
+    expect(rejection.quota.binding).to.deep.equal({ limit: 1000, remaining: 0, resetSeconds: (MIDNIGHT_MS + DAY_MS) / 1000 })
   })
 
   it('waits for the day when both are exhausted and the day ends last', () => {
     const caller = aCaller({ limits: { minute: 60, day: 60 } })
     caller.ask(NOON_MS, { times: 60 })
-    const refusal = refused(caller.ask(NOON_MS))
-    expect(refusal).to.include({ window: 'day', retryAfterSeconds: 12 * 3600 })
-    expect(refusal.quota.binding).to.deep.equal(refusal.quota.day)
-    expect(refusal.quota.minute).to.include({ remaining: 0, resetSeconds: NOON_MS / 1000 + 60 })
+    const rejection = refused(caller.ask(NOON_MS))
+    expect(rejection).to.include({ window: 'day', retryAfterSeconds: 12 * 3600 })
+    expect(rejection.quota.binding).to.deep.equal(rejection.quota.day)
+    expect(rejection.quota.minute).to.include({ remaining: 0, resetSeconds: NOON_MS / 1000 + 60 })
   })
 
   it('waits for the minute when both are exhausted and the minute reaches over midnight', () => {
     const caller = aCaller({ limits: { minute: 60, day: 60 }, phaseSeconds: 20 })
     const lateMs = MIDNIGHT_MS - 10 * SECOND_MS
     caller.ask(lateMs, { times: 60 })
-    const refusal = refused(caller.ask(lateMs))
-    expect(refusal).to.include({ window: 'minute', retryAfterSeconds: 50 })
-    expect(refusal.quota.binding).to.deep.equal(refusal.quota.minute)
+    const rejection = refused(caller.ask(lateMs))
+    expect(rejection).to.include({ window: 'minute', retryAfterSeconds: 50 })
+    expect(rejection.quota.binding).to.deep.equal(rejection.quota.minute)
     expect(caller.ask(lateMs + 49_999).kind).to.equal('exhausted')
     expect(caller.ask(lateMs + 50_000).kind).to.equal('admitted')
   })
@@ -230,14 +230,14 @@ describe('a request over a limit', () => {
     const caller = aCaller({ limits: { minute: 60, day: 60 } })
     const lateMs = MIDNIGHT_MS - 10 * SECOND_MS
     const last = admitted(caller.ask(lateMs, { times: 60 }).at(-1))
-    const refusal = refused(caller.ask(lateMs))
-    expect(refusal).to.include({ window: 'day', retryAfterSeconds: 10 })
-    expect(refusal.quota.binding).to.deep.equal(last.quota.binding)
+    const rejection = refused(caller.ask(lateMs))
+    expect(rejection).to.include({ window: 'day', retryAfterSeconds: 10 })
+    expect(rejection.quota.binding).to.deep.equal(last.quota.binding)
   })
 })
 
 describe('a ban', () => {
-  it('refusals up to 1,000 ms after the first of the minute are no strikes', () => {
+  it('rejections up to 1,000 ms after the first of the minute are no strikes', () => {
     const caller = aCaller()
     caller.ask(NOON_MS, { times: 60 })
     expect(caller.ask(NOON_MS).kind).to.equal('exhausted')
@@ -303,7 +303,7 @@ describe('a ban', () => {
     expect(caller.ask(MIDNIGHT_MS + DAY_MS).kind).to.equal('admitted')
   })
 
-  it('comes of refusals by the day as well as by the minute', () => {
+  it('comes of rejections by the day as well as by the minute', () => {
     const caller = aCaller()
     exhaustDay(caller, NOON_MS)
     caller.ask(NOON_MS + HOUR_MS)
@@ -378,26 +378,26 @@ describe('a ban', () => {
   it('that ends within an exhausted minute sends the caller to the end of that minute', () => {
     const caller = aCaller({ ban: { firstMs: 5000 } })
     caller.ask(NOON_MS, { times: 61 })
-    const refusal = refused(caller.ask(NOON_MS + 1001, { times: 60 }).at(-1))
-    expect(refusal).to.include({ kind: 'banned', window: 'minute', retryAfterSeconds: 59 })
-    expect(refusal.quota.binding).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: NOON_MS / 1000 + 60 })
+    const rejection = refused(caller.ask(NOON_MS + 1001, { times: 60 }).at(-1))
+    expect(rejection).to.include({ kind: 'banned', window: 'minute', retryAfterSeconds: 59 })
+    expect(rejection.quota.binding).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: NOON_MS / 1000 + 60 })
   })
 
   it('on an exhausted day sends the caller to the end of the day', () => {
     const caller = aCaller()
     exhaustDay(caller, NOON_MS)
     caller.ask(NOON_MS + HOUR_MS)
-    const refusal = refused(caller.ask(NOON_MS + HOUR_MS + 2000, { times: 60 }).at(-1))
-    expect(refusal).to.include({ kind: 'banned', window: 'day', retryAfterSeconds: 11 * 3600 - 2 })
-    expect(refusal.quota.binding).to.deep.equal({ limit: 1000, remaining: 0, resetSeconds: (MIDNIGHT_MS + DAY_MS) / 1000 })
+    const rejection = refused(caller.ask(NOON_MS + HOUR_MS + 2000, { times: 60 }).at(-1))
+    expect(rejection).to.include({ kind: 'banned', window: 'day', retryAfterSeconds: 11 * 3600 - 2 })
+    expect(rejection.quota.binding).to.deep.equal({ limit: 1000, remaining: 0, resetSeconds: (MIDNIGHT_MS + DAY_MS) / 1000 })
   })
 
   it('that outlasts an exhausted day sends the caller to its own end', () => {
     const caller = aCaller({ limits: { minute: 60, day: 60 } })
     const endMs = earnBan(caller, MIDNIGHT_MS + DAY_MS - 30_000)
-    const refusal = refused(caller.ask(MIDNIGHT_MS + DAY_MS - 1000))
-    expect(refusal).to.include({ kind: 'banned', retryAfterSeconds: 33 }).and.not.to.have.property('window')
-    expect(refusal.quota.binding.resetSeconds).to.equal(Math.ceil(endMs / 1000))
+    const rejection = refused(caller.ask(MIDNIGHT_MS + DAY_MS - 1000))
+    expect(rejection).to.include({ kind: 'banned', retryAfterSeconds: 33 }).and.not.to.have.property('window')
+    expect(rejection.quota.binding.resetSeconds).to.equal(Math.ceil(endMs / 1000))
   })
 })
 
@@ -482,7 +482,7 @@ describe('shadow mode', () => {
     expect(admitted(caller.ask(NOON_MS + MINUTE_MS)).quota.day.remaining).to.equal(1000 - 60 - 1)
   })
 
-  it('reports the quota that a refusal would have reported', () => {
+  it('reports the quota that a rejection would have reported', () => {
     for (const times of [61, 200]) {
       const enforced = aCaller().ask(NOON_MS, { times, everyMs: 50 })
       const shadowed = aCaller({ mode: 'shadow' }).ask(NOON_MS, { times, everyMs: 50 })
@@ -507,10 +507,10 @@ describe('a change of limits in mid-window', () => {
     const caller = aCaller({ limits: PRO })
     caller.ask(NOON_MS, { times: 200 })
     caller.changeLimits(FREE)
-    const refusal = refused(caller.ask(NOON_MS + 1000))
-    expect(refusal).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds: 59 })
-    expect(refusal.quota.minute).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: NOON_MS / 1000 + 60 })
-    expect(refusal.quota.day).to.include({ limit: 1000, remaining: 800 })
+    const rejection = refused(caller.ask(NOON_MS + 1000))
+    expect(rejection).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds: 59 })
+    expect(rejection.quota.minute).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: NOON_MS / 1000 + 60 })
+    expect(rejection.quota.day).to.include({ limit: 1000, remaining: 800 })
   })
 
   it('upwards admits from the next request on, and what was used stays used', () => {
@@ -536,19 +536,16 @@ describe('the state of a key', () => {
     for (const phaseSeconds of [0, 20]) {
       const caller = aCaller({ phaseSeconds })
       caller.ask(NOON_MS)
-      expect(forgettableAtMs(caller.state(), BAN)).to.equal(MIDNIGHT_MS + DAY_MS)
+      expect(expiresAtMs(caller.state(), BAN)).to.equal(MIDNIGHT_MS + DAY_MS)
       caller.ask(MIDNIGHT_MS + DAY_MS - 1)
-      expect(forgettableAtMs(caller.state(), BAN)).to.be.within(
-        MIDNIGHT_MS + DAY_MS + phaseSeconds * 1000,
-        MIDNIGHT_MS + DAY_MS + MINUTE_MS,
-      )
+      expect(expiresAtMs(caller.state(), BAN)).to.be.within(MIDNIGHT_MS + DAY_MS + phaseSeconds * 1000, MIDNIGHT_MS + DAY_MS + MINUTE_MS)
     }
   })
 
   it('that was banned may be forgotten when its next ban would be a first one again', () => {
     const caller = aCaller()
     const endMs = earnBan(caller, NOON_MS)
-    expect(forgettableAtMs(caller.state(), BAN)).to.equal(endMs + DAY_MS)
+    expect(expiresAtMs(caller.state(), BAN)).to.equal(endMs + DAY_MS)
   })
 })
 
@@ -595,7 +592,7 @@ function aCaller({ limits = FREE, ban = {}, mode = 'enforce', phaseSeconds = 0 }
 
 type Caller = ReturnType<typeof aCaller>
 
-/** Uses up the 1,000 requests of a day in 17 minutes, without a refusal. */
+/** Uses up the 1,000 requests of a day in 17 minutes, without a rejection. */
 function exhaustDay(caller: Caller, fromMs: number): void {
   for (let minute = 0; minute < 16; minute++) caller.ask(fromMs + minute * MINUTE_MS, { times: 60 })
   caller.ask(fromMs + 16 * MINUTE_MS, { times: 40 })
@@ -605,7 +602,7 @@ function exhaustDay(caller: Caller, fromMs: number): void {
 function earnBan(caller: Caller, fromMs: number): number {
   caller.ask(fromMs, { times: 61 })
   const kinds = caller.ask(fromMs + 1001, { times: 60 }).map(({ kind }) => kind)
-  expect(kinds.lastIndexOf('exhausted'), 'the last refusal before the ban').to.equal(58)
+  expect(kinds.lastIndexOf('exhausted'), 'the last rejection before the ban').to.equal(58)
   expect(kinds.at(-1)).to.equal('banned')
   return caller.state().bannedUntilMs
 }
@@ -619,8 +616,8 @@ function admitted(verdict: Verdict | undefined): Extract<Verdict, { charge: Char
   return verdict
 }
 
-function refused(verdict: Verdict | undefined): Refusal {
-  if (!verdict || verdict.kind === 'admitted') throw new Error(`Expected a refusal, got ${JSON.stringify(verdict)}`)
+function refused(verdict: Verdict | undefined): Rejection {
+  if (!verdict || verdict.kind === 'admitted') throw new Error(`Expected a rejection, got ${JSON.stringify(verdict)}`)
   return verdict
 }
 

@@ -10,11 +10,11 @@ import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 
 describe('revoking an API key', () => {
-  it('makes it unusable from now on, one generation later, and changes nothing else', async () => {
+  it('makes it unusable from now on, one version later, and changes nothing else', async () => {
     const key = anApiKey('one', { plan: 'enterprise', limits: { minute: 5, day: 50 } })
     const { revokeApiKey, apiKeyStore, clock } = await aDeskWith(key)
     const revoked = await revokeApiKey(key.keyId)
-    expect(revoked).to.deep.equal({ ...key, revokedAtMs: clock.nowMs(), generation: 2 })
+    expect(revoked).to.deep.equal({ ...key, revokedAtMs: clock.nowMs(), version: 2 })
     expect(isUsable(revoked, clock.nowMs())).to.equal(false)
     expect(await apiKeyStore.findById(key.keyId)).to.deep.equal(revoked)
   })
@@ -42,8 +42,8 @@ describe('revoking an API key', () => {
 
   it('that does not exist is refused with its id', async () => {
     const { revokeApiKey } = await aDeskWith(anApiKey('one'))
-    const refusal = await rejection(revokeApiKey('key_other'))
-    expect(refusal).to.be.instanceOf(ApiKeyNotFound).with.property('message', 'No API key has the id key_other')
+    const error = await rejection(revokeApiKey('key_other'))
+    expect(error).to.be.instanceOf(ApiKeyNotFound).with.property('message', 'No API key has the id key_other')
   })
 })
 

@@ -27,8 +27,8 @@ describe('showing an API key', () => {
   it('that does not exist is refused with its id', async () => {
     const { showApiKey, apiKeyStore } = aDesk()
     await apiKeyStore.insert(anApiKey('one'))
-    const refusal = await rejection(showApiKey('key_other'))
-    expect(refusal).to.be.instanceOf(ApiKeyNotFound).and.include({ code: 'api_key_not_found', message: 'No API key has the id key_other' })
+    const error = await rejection(showApiKey('key_other'))
+    expect(error).to.be.instanceOf(ApiKeyNotFound).and.include({ code: 'api_key_not_found', message: 'No API key has the id key_other' })
   })
 })
 

@@ -26,15 +26,15 @@ export class SlowQuotaModel {
   readonly #instantsMs: number[] = []
   readonly #admissions: { readonly clockMs: number }[] = []
   readonly #refunds: { readonly name: WindowName; readonly startMs: number }[] = []
-  readonly #refusals: { readonly atMs: number; readonly clockMs: number; readonly bansBefore: number }[] = []
+  readonly #rejections: { readonly atMs: number; readonly clockMs: number; readonly bansBefore: number }[] = []
 
   take(rules: QuotaRules, at: Instant): Verdict {
     this.#instantsMs.push(at.nowMs)
-    if (this.#banAt(at)) return this.#refusal(rules, at)
+    if (this.#banAt(at)) return this.#rejection(rules, at)
     if (this.#exhausted(rules.limits, at).length > 0) {
-      this.#refusals.push({ atMs: at.nowMs, clockMs: this.#clockMs(), bansBefore: this.bans.length })
+      this.#rejections.push({ atMs: at.nowMs, clockMs: this.#clockMs(), bansBefore: this.bans.length })
       if (this.#lastRefusalBrings(rules, at)) this.#ban(rules, at)
-      return this.#refusal(rules, at)
+      return this.#rejection(rules, at)
     }
     this.#admissions.push({ clockMs: this.#clockMs() })
     return { kind: 'admitted', quota: this.#quota(rules.limits, at), charge: this.#charge(at) }
@@ -46,7 +46,7 @@ export class SlowQuotaModel {
       const isOfCharge = this.#charge(at)[window.name] === charge[window.name]
       if (isOfCharge && this.used(window.name, at) > 0) this.#refunds.push({ name: window.name, startMs: window.startMs })
     }
-    return this.#banAt(at) ? this.#refusal(rules, at).quota : this.#quota(rules.limits, at)
+    return this.#banAt(at) ? this.#rejection(rules, at).quota : this.#quota(rules.limits, at)
   }
 
   used(name: WindowName, at: Instant): number {
@@ -85,13 +85,13 @@ export class SlowQuotaModel {
     return this.bans.findLast(({ endsMs }) => nowMs < endsMs)
   }
 
-  /** Whether the refusal just noted is a strike, and the one strike too many. */
+  /** Whether the rejection just noted is a strike, and the one strike too many. */
   #lastRefusalBrings({ ban, limits }: QuotaRules, at: Instant): boolean {
     const minute = this.#window('minute', at)
-    const ofThisMinute = this.#refusals.filter(({ clockMs }) => minute.startMs <= clockMs && clockMs < minute.endMs)
+    const ofThisMinute = this.#rejections.filter(({ clockMs }) => minute.startMs <= clockMs && clockMs < minute.endMs)
     const sinceTheLastBan = ofThisMinute.filter(({ bansBefore }) => bansBefore === this.bans.length)
     const strikes = sinceTheLastBan.filter(({ atMs }) => atMs > (sinceTheLastBan[0]?.atMs ?? 0) + ban.graceMs)
-    return strikes.at(-1) === this.#refusals.at(-1) && strikes.length >= ban.minStrikes && strikes.length >= limits.minute
+    return strikes.at(-1) === this.#rejections.at(-1) && strikes.length >= ban.minStrikes && strikes.length >= limits.minute
   }
 
   #ban({ ban }: QuotaRules, { nowMs }: Instant): void {
@@ -105,7 +105,7 @@ export class SlowQuotaModel {
     this.bans.push({ endsMs: nowMs + lengthMs, level, seenInstants: this.#instantsMs.length })
   }
 
-  #refusal({ limits, mode }: QuotaRules, at: Instant): Verdict {
+  #rejection({ limits, mode }: QuotaRules, at: Instant): Verdict {
     const ban = this.#banAt(at)
     const exhausted = this.#exhausted(limits, at)
     const servedAgainMs = Math.max(...exhausted.map(({ endMs }) => endMs), ban?.endsMs ?? 0)
@@ -122,8 +122,8 @@ export class SlowQuotaModel {
 
     const kind = ban ? 'banned' : 'exhausted'
     if (mode === 'shadow') return { kind: 'admitted', quota, shadowed: kind }
-    const refusal = { kind, quota, retryAfterSeconds: wholeSecondsUp(servedAgainMs - at.nowMs) } as const
-    return waitsFor ? { ...refusal, window: waitsFor.name } : refusal
+    const rejection = { kind, quota, retryAfterSeconds: wholeSecondsUp(servedAgainMs - at.nowMs) } as const
+    return waitsFor ? { ...rejection, window: waitsFor.name } : rejection
   }
 
   #quota(limits: Limits, at: Instant): Quota {

@@ -4,7 +4,7 @@ import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secr
 import { TOKENS } from '../../src/container.js'
 import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import { expectError, tripleOf } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { ampleKey, withApi } from '../support/with-api.js'
@@ -31,7 +31,7 @@ describe('an address with too many failed authentications', () => {
     for (let failure = 0; failure < FAILURES_PER_MINUTE; failure += 1) expectError(await withKey('rubbish'), 401, 'invalid_api_key')
   }
 
-  function expectLockedOut(answer: Answer): void {
+  function expectLockedOut(answer: TestResponse): void {
     expectError(answer, 429, 'too_many_failed_authentications')
     expect(tripleOf(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
     expect(tripleOf(answer).resetSeconds * 1000).to.equal(api.clock.nowMs() + Number(answer.headers['retry-after']) * 1000)

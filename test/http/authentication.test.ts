@@ -3,7 +3,7 @@ import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secr
 import { TOKENS } from '../../src/container.js'
 import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey } from '../support/with-api.js'
 
@@ -80,7 +80,7 @@ describe('authentication', () => {
         owner: 'Acme',
         plan: 'pro',
         createdAtMs: 0,
-        generation: 1,
+        version: 1,
         revokedAtMs: api.clock.nowMs(),
       })
       return {
@@ -107,7 +107,7 @@ describe('authentication', () => {
     })
 
     it('is answered alike whatever is wrong with it: same bytes, same headers', async () => {
-      const shape = ({ status, text, headers }: Answer) => {
+      const shape = ({ status, text, headers }: TestResponse) => {
         const varying = ['x-request-id', 'date', 'ratelimit', 'x-ratelimit-remaining']
         return { status, text, names: Object.keys(headers), values: Object.entries(headers).filter(([name]) => !varying.includes(name)) }
       }

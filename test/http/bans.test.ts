@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { atMinuteStart, retryAfterSeconds, useUp } from '../support/quota-steps.js'
 
@@ -27,7 +27,7 @@ describe('a key that goes on sending after 429', () => {
     for (let strike = 1; strike < STRIKES; strike += 1) expectError(await list(), 429, 'rate_limit_exceeded')
   }
 
-  function expectBanned(answer: Answer, untilMs: number): void {
+  function expectBanned(answer: TestResponse, untilMs: number): void {
     expectError(answer, 429, 'key_temporarily_banned')
     expect(tripleOf(answer)).to.deep.equal({ limit: 5, remaining: 0, resetSeconds: Math.ceil(untilMs / 1000) })
     expect(retryAfterSeconds(answer)).to.equal(Math.ceil((untilMs - api.clock.nowMs()) / 1000))
@@ -41,7 +41,7 @@ describe('a key that goes on sending after 429', () => {
     expectBanned(await list(), api.clock.nowMs() + 60_000)
   })
 
-  it('is not banned for what was on its way when the limit was reached: refusals within a second are no strikes', async () => {
+  it('is not banned for what was on its way when the limit was reached: rejections within a second are no strikes', async () => {
     await useUp(api, key)
     for (let refused = 0; refused < 2 * STRIKES; refused += 1) expectError(await list(), 429, 'rate_limit_exceeded')
     api.clock.advanceMs(1000)

@@ -14,7 +14,7 @@ import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { Gate } from '../support/gate.js'
 import { HeldPetStore } from '../support/held-pet-store.js'
-import type { RawAnswer } from '../support/raw-socket.js'
+import type { RawResponse } from '../support/raw-socket.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { exchange, head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
@@ -61,7 +61,7 @@ describe('a connection', () => {
       it(`sends the response to a request before ${what} right after it get ${status} and the connection ends${how}`, async () => {
         const responses = await exchange(api.url, post() + bytes, { end })
         expect(responses.map((response) => response.status)).to.deep.equal([201, status])
-        const [created, rejected] = responses as [RawAnswer, RawAnswer]
+        const [created, rejected] = responses as [RawResponse, RawResponse]
         expect(tripleOf(created).limit).to.equal(100_000)
         expect(rejected.headers['connection']).to.equal('close')
       })
@@ -88,7 +88,7 @@ describe('a connection', () => {
     it(`has one response to a request with a body ${what}: 400, with the quota headers of the key`, async () => {
       const responses = await exchange(api.url, post(fields, body), { end: what === 'that ends early' })
       expect(responses).to.have.length(1)
-      const [response] = responses as [RawAnswer]
+      const [response] = responses as [RawResponse]
       expectError(response, 400, 'bad_request')
       expect(tripleOf(response).limit).to.equal(100_000)
       expect(response.headers['connection']).to.equal('close')

@@ -74,11 +74,15 @@ describe('POST /v1/pets', () => {
   const faulty: [string, unknown, RegExp][] = [
     ['an empty object', {}, /^name: is required; categoryId: is required$/],
     [
-      'three faults',
+      'three problems',
       { name: '', categoryId: '7', status: 'lost' },
       /^name: must [^;]+; categoryId: must [^;]+; status: must be one of available, pending, sold$/,
     ],
-    ['faults in another order', { status: 1, categoryId: null, name: 5 }, /^name: must [^;]+; categoryId: must [^;]+; status: must [^;]+$/],
+    [
+      'problems in another order',
+      { status: 1, categoryId: null, name: 5 },
+      /^name: must [^;]+; categoryId: must [^;]+; status: must [^;]+$/,
+    ],
     ['the last field alone', { name: 'Rex', categoryId: 7, status: 'SOLD' }, /^status: must be one of available, pending, sold$/],
     ['a status of null', { name: 'Rex', categoryId: 7, status: null }, /^status: must [^;]+$/],
     ['a missing name', { categoryId: 7 }, /^name: is required$/],

@@ -1,10 +1,10 @@
 import { TOKENS } from '../../src/container.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { startApi } from '../support/api.js'
-import { describeEveryAnswer } from '../support/every-response.js'
+import { describeEveryResponse } from '../support/every-response.js'
 import { patientPlans } from '../support/sweep.js'
 
-describeEveryAnswer('by a process for itself', async (_context, pets) =>
+describeEveryResponse('by a process for itself', async (_context, pets) =>
   startApi({
     config: { plans: patientPlans() },
     rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets),

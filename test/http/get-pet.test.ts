@@ -3,7 +3,7 @@ import { TOKENS } from '../../src/container.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { aPet } from '../contracts/builders.js'
 import { expectError, linkTo } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey, withApi } from '../support/with-api.js'
 
@@ -77,7 +77,7 @@ describe('GET /v1/pets/{petId}', () => {
   })
 
   describe('is deprecated, which', () => {
-    function expectDeprecation({ status, headers }: Answer): void {
+    function expectDeprecation({ status, headers }: TestResponse): void {
       expect(headers['deprecation'], `${status}`).to.match(/^@\d{10}$/)
       expect(headers['sunset'], `${status}`).to.equal('Thu, 05 Dec 2030 00:00:00 GMT')
       expect(linkTo('successor-version', { headers })).to.equal('/v1/pets')

@@ -5,7 +5,7 @@ import type { Pet } from '../../src/core/pet.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import { expectError } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey } from '../support/with-api.js'
 
@@ -50,7 +50,7 @@ describe('an Idempotency-Key', () => {
     })
   const petCount = async () => (await api.send('/v1/pets?limit=100', { key })).json.length as number
 
-  function expectReplay(answer: Answer, of: Answer): void {
+  function expectReplay(answer: TestResponse, of: TestResponse): void {
     expect({ ...answer, status: of.status }).to.include({ status: 201, text: of.text })
     expect(answer.headers).to.include({ location: of.headers.location, 'idempotent-replayed': 'true', 'content-type': 'application/json' })
   }

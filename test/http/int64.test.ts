@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { INT64_MAX, INT64_MIN } from '../../src/core/int64.js'
 import { expectError } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey } from '../support/with-api.js'
 
@@ -26,7 +26,7 @@ describe('a categoryId', () => {
     })
 
   /** The digits in the answer's bytes: a JSON reader would round them. */
-  const digitsIn = ({ text }: Answer) => /"categoryId":(-?\d+)[,}]/.exec(text)?.[1]
+  const digitsIn = ({ text }: TestResponse) => /"categoryId":(-?\d+)[,}]/.exec(text)?.[1]
 
   async function digitsBack(literal: string): Promise<(string | undefined)[]> {
     const created = await postLiteral(literal)

@@ -5,7 +5,7 @@ import { PET_STATUSES } from '../../src/core/pet.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { aPet, shuffled } from '../contracts/builders.js'
 import { expectError, linkTo } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey, withApi } from '../support/with-api.js'
 
@@ -15,7 +15,7 @@ const PETS = 120
 /** Pet n has the status of n modulo three, so that every status is spread over the whole listing. */
 const petNumber = (number: number) => aPet({ id: BigInt(number), name: `Pet ${number}`, status: PET_STATUSES[number % 3] ?? 'sold' })
 
-const idsOf = ({ json }: Answer) => (json as { id: number }[]).map(({ id }) => id)
+const idsOf = ({ json }: TestResponse) => (json as { id: number }[]).map(({ id }) => id)
 const numbersTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1)
 
 describe('GET /v1/pets', () => {
@@ -30,11 +30,11 @@ describe('GET /v1/pets', () => {
   after(() => api.stop())
 
   const list = (query = '') => api.send(`/v1/pets${query}`, { key })
-  const follow = (rel: string, answer: Answer) => api.send(linkTo(rel, answer) ?? `(there is no link to ${rel})`, { key })
+  const follow = (rel: string, answer: TestResponse) => api.send(linkTo(rel, answer) ?? `(there is no link to ${rel})`, { key })
 
-  async function pagesFrom(path: string): Promise<Answer[]> {
-    const pages: Answer[] = []
-    for (let target: string | undefined = path; target !== undefined; target = linkTo('next', pages.at(-1) as Answer)) {
+  async function pagesFrom(path: string): Promise<TestResponse[]> {
+    const pages: TestResponse[] = []
+    for (let target: string | undefined = path; target !== undefined; target = linkTo('next', pages.at(-1) as TestResponse)) {
       pages.push(await api.send(target, { key }))
     }
     return pages
@@ -92,8 +92,8 @@ describe('GET /v1/pets', () => {
   it('the last page has no next link, even when it is full', async () => {
     const pages = await pagesFrom('/v1/pets?limit=60')
     expect(pages).to.have.length(2)
-    expect(idsOf(pages[1] as Answer)).to.have.length(60)
-    expect(linkTo('next', pages[1] as Answer)).to.equal(undefined)
+    expect(idsOf(pages[1] as TestResponse)).to.have.length(60)
+    expect(linkTo('next', pages[1] as TestResponse)).to.equal(undefined)
   })
 
   it('the first page links to the next only; the pages behind it lead back to the first', async () => {
@@ -125,9 +125,9 @@ describe('GET /v1/pets', () => {
       }
     }))
 
-  it('unknown and repeated parameters are refused with every other fault, all of them named', async () => {
+  it('unknown and repeated parameters are refused with every other problem, all of them named', async () => {
     const message = expectError(await list('?limit=0&limit=5&status=lost&Limit=3&$where=1&__proto__=x'), 400, 'invalid_parameter')
-    const named = message.split('; ').map((fault) => fault.split(': ')[0])
+    const named = message.split('; ').map((problem) => problem.split(': ')[0])
     expect(named).to.have.members(['limit', 'status', 'Limit', '$where', '__proto__'])
   })
 

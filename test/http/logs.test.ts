@@ -143,7 +143,7 @@ describe('the log', () => {
     expect(request).to.include({ status: 500, code: 'internal_error', keyId: key.keyId })
   })
 
-  it('tells a fault of the caller in one line that is no error', async () => {
+  it('tells a problem of the caller in one line that is no error', async () => {
     const key = await ampleKey(api)
     for (const path of ['/v1/pets?limit=0', '/v1/none', '/v1/pets/abc']) {
       const lines = await linesOf(path, { key })

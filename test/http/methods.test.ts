@@ -47,7 +47,7 @@ describe('the method of a request', () => {
   }
 
   for (const target of ['pets.example:443', 'x:1', '[::1]:443', '/v1/pets/1', '/v1/none', '*']) {
-    it(`CONNECT ${target} is answered as any other method: a fault of the caller, not of ours`, async () => {
+    it(`CONNECT ${target} is answered as any other method: a problem of the caller, not of ours`, async () => {
       const answer = await connect(target)
       expect(answer.status).to.be.within(400, 499)
       expectError(answer, answer.status, (JSON.parse(answer.text) as { code: string }).code)

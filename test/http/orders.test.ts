@@ -6,7 +6,7 @@ import { ORDER_STATUSES } from '../../src/core/order.js'
 import type { OrderStore } from '../../src/core/ports/order-store.js'
 import { anOrder, shuffled } from '../contracts/builders.js'
 import { expectError, linkTo } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { ampleKey, withApi } from '../support/with-api.js'
 
@@ -14,7 +14,7 @@ const ORDERS = 45
 
 const orderNumber = (number: number) => anOrder({ id: BigInt(number), status: ORDER_STATUSES[number % 3] ?? 'placed' })
 const numbersTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1)
-const idsOf = ({ json }: Answer) => (json as { id: number }[]).map(({ id }) => id)
+const idsOf = ({ json }: TestResponse) => (json as { id: number }[]).map(({ id }) => id)
 const holding = (...orders: readonly Order[]) => ({
   rebind: (container: TestApi['container']) =>
     void container.rebind<OrderStore>(TOKENS.orders).toConstantValue(new MemoryOrderStore(orders)),
@@ -72,7 +72,7 @@ describe('GET /v1/store/orders', () => {
       const seen: number[] = []
       let target: string | undefined = `/v1/store/orders?limit=7${query}`
       while (target !== undefined) {
-        const page: Answer = await api.send(target, { key })
+        const page: TestResponse = await api.send(target, { key })
         seen.push(...idsOf(page))
         target = linkTo('next', page)
       }

@@ -8,7 +8,7 @@ import { TOKENS } from '../../src/container.js'
 import { expectError, tripleOf } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import type { Exchange, RawAnswer } from '../support/raw-socket.js'
+import type { Exchange, RawResponse } from '../support/raw-socket.js'
 import { answerTo, exchange, head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
 import { ampleKey } from '../support/with-api.js'
@@ -27,7 +27,7 @@ describe('what Node refuses by itself', () => {
     answerTo(api.url, head(requestLine, fields) + (options.body ?? ''), options)
 
   /** An error body like any other, a request id that the log knows, and the end of the connection. */
-  function expectRefusal(answer: RawAnswer, status: number, code: string): void {
+  function expectRejection(answer: RawResponse, status: number, code: string): void {
     expectError(answer, status, code)
     expect(answer.headers['connection']).to.equal('close')
     expect(answer.headers['x-request-id']).to.match(/^[0-9a-f-]{36}$/)
@@ -56,7 +56,7 @@ describe('what Node refuses by itself', () => {
     '\u0016\u0003\u0001',
   ]) {
     it(`the request line ${JSON.stringify(requestLine)} is 400 with an error body`, async () => {
-      expectRefusal(await send(requestLine, ['Host: pets'], { end: true }), 400, 'bad_request')
+      expectRejection(await send(requestLine, ['Host: pets'], { end: true }), 400, 'bad_request')
     })
   }
 
@@ -69,7 +69,7 @@ describe('what Node refuses by itself', () => {
     'a negative length': 'Content-Length: -1',
   })) {
     it(`${what} in the head is 400 with an error body`, async () =>
-      expectRefusal(await send('GET /v1/pets HTTP/1.1', ['Host: pets', field]), 400, 'bad_request'))
+      expectRejection(await send('GET /v1/pets HTTP/1.1', ['Host: pets', field]), 400, 'bad_request'))
   }
 
   it('a body of two lengths is 400: proxies and servers differ in which they believe', async () => {
@@ -78,14 +78,18 @@ describe('what Node refuses by itself', () => {
       ['Content-Length: 5', 'Transfer-Encoding: chunked'],
       ['Content-Length: 5', 'Content-Length: 6'],
     ]) {
-      expectRefusal(await send('POST /v1/pets HTTP/1.1', [...fields, ...lengths], { body: '0\r\n\r\n' }), 400, 'bad_request')
+      expectRejection(await send('POST /v1/pets HTTP/1.1', [...fields, ...lengths], { body: '0\r\n\r\n' }), 400, 'bad_request')
     }
   })
 
   it('a body in broken chunks, or cut short, is 400', async () => {
     const fields = ['Host: pets', auth, 'Content-Type: application/json']
-    expectRefusal(await send('POST /v1/pets HTTP/1.1', [...fields, 'Transfer-Encoding: chunked'], { body: 'xyz\r\n' }), 400, 'bad_request')
-    expectRefusal(
+    expectRejection(
+      await send('POST /v1/pets HTTP/1.1', [...fields, 'Transfer-Encoding: chunked'], { body: 'xyz\r\n' }),
+      400,
+      'bad_request',
+    )
+    expectRejection(
       await send('POST /v1/pets HTTP/1.1', [...fields, 'Content-Length: 50'], { body: '{"name":', end: true }),
       400,
       'bad_request',
@@ -93,8 +97,8 @@ describe('what Node refuses by itself', () => {
   })
 
   it('a head of more than 8 KiB is 431', async () => {
-    expectRefusal(await send('GET /v1/pets HTTP/1.1', ['Host: pets', auth, `X-Long: ${'x'.repeat(9000)}`]), 431, 'headers_too_large')
-    expectRefusal(await send(`GET /v1/pets?${'x'.repeat(9000)} HTTP/1.1`), 431, 'headers_too_large')
+    expectRejection(await send('GET /v1/pets HTTP/1.1', ['Host: pets', auth, `X-Long: ${'x'.repeat(9000)}`]), 431, 'headers_too_large')
+    expectRejection(await send(`GET /v1/pets?${'x'.repeat(9000)} HTTP/1.1`), 431, 'headers_too_large')
   })
 
   it('a head of less than 8 KiB is not', async () => {
@@ -180,7 +184,7 @@ describe('what Node refuses by itself', () => {
     '/v1/pets/\\..\\',
     '/v1/pets#x',
   ]) {
-    it(`GET ${target} is no fault of ours`, async () => {
+    it(`GET ${target} is no problem of ours`, async () => {
       const answer = await send(`GET ${target} HTTP/1.1`, ['Host: pets', auth, 'Connection: close'])
       expect(answer.status).to.be.within(200, 499)
     })
@@ -213,7 +217,7 @@ describe('what Node refuses by itself', () => {
       'a head that does not end': 'GET /v1/pets HTTP/1.1\r\nHost: pets\r\n',
       'a request line that does not end': 'GET /v1/pe',
     })) {
-      it(`${what} is 408 with an error body`, async () => expectRefusal(await answerTo(url, bytes), 408, 'request_timeout'))
+      it(`${what} is 408 with an error body`, async () => expectRejection(await answerTo(url, bytes), 408, 'request_timeout'))
     }
   })
 })

@@ -4,7 +4,7 @@ import { TOKENS } from '../../src/container.js'
 import type { Limits } from '../../src/core/quota.js'
 import type { Metrics } from '../../src/adapters/http/admin/metrics.js'
 import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
-import type { Answer, TestApi } from '../support/api.js'
+import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { atMinuteStart, retryAfterSeconds, useUp } from '../support/quota-steps.js'
 import { withApi } from '../support/with-api.js'
@@ -31,13 +31,13 @@ describe('the quota of a key', () => {
     })
 
     it('serves 60 requests a minute, counting down, and refuses the 61st', async () => {
-      const answers: Answer[] = []
+      const answers: TestResponse[] = []
       for (let request = 0; request < 61; request += 1) answers.push(await list(key))
       expect(answers.map(({ status }) => status)).to.deep.equal([...new Array(60).fill(200), 429])
       expect(answers.map((answer) => tripleOf(answer).remaining)).to.deep.equal([...Array.from({ length: 60 }, (_, sent) => 59 - sent), 0])
     })
 
-    it('says on the refusal which limit it was, when it ends and how long to wait', async () => {
+    it('says on the rejection which limit it was, when it ends and how long to wait', async () => {
       await useUp(api, key)
       const refused = await list(key)
       expectError(refused, 429, 'rate_limit_exceeded')
@@ -153,10 +153,10 @@ describe('the quota of a key', () => {
     await withApi({ config: { plans: shadow } }, async (own) => {
       const { secret } = await own.issueKey('free')
       await atMinuteStart(own, secret)
-      const answers: Answer[] = []
+      const answers: TestResponse[] = []
       for (let request = 0; request < 70; request += 1) answers.push(await own.send('/v1/pets', { key: secret }))
       expect(answers.every(({ status }) => status === 200)).to.equal(true)
-      expect(tripleOf(answers.at(-1) as Answer)).to.include({ limit: 60, remaining: 0 })
+      expect(tripleOf(answers.at(-1) as TestResponse)).to.include({ limit: 60, remaining: 0 })
       expect(answers.at(-1)?.headers).to.not.have.property('retry-after')
       const metrics = await own.container.get<Metrics>(TOKENS.metrics).registry.metrics()
       expect(metrics).to.contain('petstore_quota_verdicts_total{plan="free",verdict="shadow"} 10')

@@ -12,7 +12,7 @@ import type { PlanName } from '../../src/core/plan.js'
 import type { IssueApiKey, IssuedApiKey, NewApiKey } from '../../src/core/use-cases/issue-api-key.js'
 import { MovableClock } from './movable-clock.js'
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   /** The body as it came, byte for byte. */
@@ -39,7 +39,7 @@ export interface TestApi {
   /** What was logged, a parsed JSON line each. */
   readonly logLines: ReadonlyArray<Readonly<Record<string, unknown>>>
   readonly server: Server
-  send(path: string, sent?: Sent): Promise<Answer>
+  send(path: string, sent?: Sent): Promise<TestResponse>
   issueKey(plan?: PlanName, details?: Partial<NewApiKey>): Promise<IssuedApiKey>
   stop(): Promise<void>
 }
@@ -81,7 +81,7 @@ export async function startApi({ config = {}, rebind }: TestApiOptions = {}): Pr
 }
 
 /** One request on a connection of its own, with any method and any path, sent to the letter. */
-export async function send(url: string, path: string, { method = 'GET', key, headers = {}, body }: Sent = {}): Promise<Answer> {
+export async function send(url: string, path: string, { method = 'GET', key, headers = {}, body }: Sent = {}): Promise<TestResponse> {
   const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
   const bytes = isRaw ? body : JSON.stringify(body)
   const { hostname, port } = new URL(url)

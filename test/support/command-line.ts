@@ -21,7 +21,7 @@ export async function runProgram(args: readonly string[], commands: Partial<Comm
   const program = makeProgram({
     serve: notGiven,
     openApi: notGiven,
-    atKeyDesk: notGiven,
+    withApiKeyAdmin: notGiven,
     withSeed: notGiven,
     print: writeOut,
     progressTo: process.stderr,

@@ -7,8 +7,8 @@ import { sweep, sweepFailures, sweepRemoved } from './sweep.js'
 import { UnreliablePetStore } from './unreliable-pet-store.js'
 
 /** Sweeps over the service that `open` starts, on these pets, and checks what no answer may lack. */
-export function describeEveryAnswer(where: string, open: (context: Mocha.Context, pets: UnreliablePetStore) => Promise<TestApi>): void {
-  describe(`every answer under /v1, ${where}, whatever the route, the caller and the fault,`, () => {
+export function describeEveryResponse(where: string, open: (context: Mocha.Context, pets: UnreliablePetStore) => Promise<TestApi>): void {
+  describe(`every answer under /v1, ${where}, whatever the route, the caller and the problem,`, () => {
     let api: TestApi
     let swept: readonly Swept[]
 

@@ -1,11 +1,11 @@
-import type { Answer } from './api.js'
+import type { TestResponse } from './api.js'
 import { linkTo } from './responses.js'
 import type { ServiceProcess } from './process.js'
 
 export interface Written {
   readonly name: string
   /** Absent where the connection broke instead. */
-  readonly answer?: Answer
+  readonly answer?: TestResponse
   readonly tookMs: number
   /** On the clock of `performance.now()`. */
   readonly endMs: number
@@ -29,7 +29,7 @@ export class PetWriters {
     this.#clients = Array.from({ length: clients }, (_, index) => this.#writeAll(`Writer ${index}`))
   }
 
-  /** Answers with this status so far. */
+  /** TestResponses with this status so far. */
   count(status: number): number {
     return this.written.filter(({ answer }) => answer?.status === status).length
   }
@@ -61,7 +61,7 @@ export class PetWriters {
 }
 
 /** A pet of this name, under an idempotency key that follows from it. */
-export function postPet(service: ServiceProcess, key: string, name: string): Promise<Answer> {
+export function postPet(service: ServiceProcess, key: string, name: string): Promise<TestResponse> {
   const body = { name, categoryId: 7 }
   return service.send('/v1/pets', { method: 'POST', key, body, headers: { 'idempotency-key': idempotencyKeyOf(name) } })
 }

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { PlanName } from '../../src/core/plan.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
-import type { Answer, Sent } from './api.js'
+import type { TestResponse, Sent } from './api.js'
 import { send } from './api.js'
 import type { StoredKey } from './stored-key.js'
 import { issueStoredKeys } from './stored-key.js'
@@ -36,7 +36,7 @@ export interface ServiceProcess {
   /** What it has logged so far, a JSON line each. */
   readonly logLines: readonly string[]
   readonly ended: Promise<Ended>
-  send(path: string, sent?: Sent): Promise<Answer>
+  send(path: string, sent?: Sent): Promise<TestResponse>
   signal(name: NodeJS.Signals): void
   /** Stops reading what it prints, as a reader that was killed does. */
   closeOutput(): void

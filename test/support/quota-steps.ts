@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { rateLimitFields, tripleOf } from './responses.js'
-import type { Answer, TestApi } from './api.js'
+import type { TestResponse, TestApi } from './api.js'
 
 /** Moves the clock to the first millisecond of the key's next minute, whose phase follows from its random id. Costs one request of this one. */
 export async function atMinuteStart(api: TestApi, key: string): Promise<void> {
@@ -18,7 +18,7 @@ export async function useUp(api: TestApi, key: string): Promise<void> {
 }
 
 /** `Retry-After` in whole seconds, 1 or more. */
-export function retryAfterSeconds({ headers }: Pick<Answer, 'headers'>): number {
+export function retryAfterSeconds({ headers }: Pick<TestResponse, 'headers'>): number {
   expect(headers['retry-after']).to.match(/^[1-9]\d*$/)
   return Number(headers['retry-after'])
 }

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number
   /** By lower-case name; a field sent twice is joined by a comma. */
   readonly headers: Readonly<Record<string, string>>
@@ -23,7 +23,11 @@ export interface Exchange {
  * Writes the bytes on a connection of their own, and resolves to every answer that comes until the server closes it:
  * ask for `Connection: close`, unless the server is to close by itself.
  */
-export async function exchange(url: string, bytes: string | Uint8Array, { afterFirst, end = false }: Exchange = {}): Promise<RawAnswer[]> {
+export async function exchange(
+  url: string,
+  bytes: string | Uint8Array,
+  { afterFirst, end = false }: Exchange = {},
+): Promise<RawResponse[]> {
   const { hostname, port } = new URL(url)
   const received = await new Promise<string>((resolve, reject) => {
     let text = ''
@@ -38,14 +42,14 @@ export async function exchange(url: string, bytes: string | Uint8Array, { afterF
 }
 
 /** The only answer to the bytes. */
-export async function answerTo(url: string, bytes: string | Uint8Array, options: Exchange = {}): Promise<RawAnswer> {
+export async function answerTo(url: string, bytes: string | Uint8Array, options: Exchange = {}): Promise<RawResponse> {
   const answers = await exchange(url, bytes, options)
   const [answer] = answers
   if (!answer || answers.length > 1) throw new Error(`${answers.length} answers came instead of one`)
   return answer
 }
 
-function answersIn(text: string): RawAnswer[] {
+function answersIn(text: string): RawResponse[] {
   if (text === '') return []
   const [headText = '', ...rest] = text.split('\r\n\r\n')
   const [statusLine = '', ...fields] = headText.split('\r\n')

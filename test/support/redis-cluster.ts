@@ -9,7 +9,7 @@ export interface RedisCluster {
   /** `redis+cluster://…` */
   readonly url: string
   /** Which node has the slot of this name. */
-  nodeOf(name: string): Promise<OwnEngine>
+  parseNode(name: string): Promise<OwnEngine>
   /** What one of its nodes says to a command. */
   ask(node: OwnEngine, ...command: [name: string, ...args: string[]]): Promise<unknown>
   stop(): Promise<void>
@@ -38,7 +38,7 @@ export async function aRedisCluster(context: Mocha.Context, extraArgs: readonly 
   return {
     nodes,
     url: `redis+cluster://${nodes.map(({ url }) => new URL(url).host).join(',')}`,
-    async nodeOf(name) {
+    async parseNode(name) {
       const [first] = nodes
       if (!first) throw new Error('No node')
       const slot = Number(await askNode(first, 'CLUSTER', 'KEYSLOT', name))

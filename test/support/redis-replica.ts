@@ -1,14 +1,14 @@
 import { Redis } from 'ioredis'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { SystemClock } from '../../src/adapters/node/system-clock.js'
-import { hashOf } from '../../src/adapters/redis/quota-hash.js'
+import { quotaKey } from '../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../src/adapters/redis/redis-client.js'
 import { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
-import type { RedisLinkOptions } from '../../src/adapters/redis/redis-circuit-breaker.js'
-import { RedisAway, RedisLink } from '../../src/adapters/redis/redis-circuit-breaker.js'
+import type { RedisCircuitBreakerOptions } from '../../src/adapters/redis/redis-circuit-breaker.js'
+import { RedisUnavailable, RedisCircuitBreaker } from '../../src/adapters/redis/redis-circuit-breaker.js'
 import { RedisQuotaControl } from '../../src/adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../../src/adapters/redis/redis-quota-store.js'
-import type { RefusalMemory } from '../../src/adapters/redis/rejection-cache.js'
+import type { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
 import type { Clock } from '../../src/core/ports/clock.js'
 import { until } from './until.js'
 
@@ -17,7 +17,7 @@ export interface RedisReplica {
   readonly connection: RedisConnection
   readonly quotas: RedisQuotaStore
   readonly control: RedisQuotaControl
-  /** What the link told its listeners: `true` for up. */
+  /** What the breaker told its listeners: `true` for up. */
   readonly changes: readonly boolean[]
   close(): Promise<void>
 }
@@ -29,21 +29,21 @@ export interface RedisReplicaOptions {
   readonly localClock?: Clock
   /** Of how many it is one. */
   readonly replicas?: number
-  readonly refusals?: RefusalMemory
+  readonly rejections?: RejectionCache
   /** Waits for an answer as long as it takes: for what has to be exact on a machine that may be busy with other things. */
   readonly isPatient?: boolean
 }
 
 export async function aRedisReplica(url: string, options: RedisReplicaOptions = {}): Promise<RedisReplica> {
-  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, refusals, isPatient = false } = options
+  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, rejections, isPatient = false } = options
   const connection = isPatient ? aPatientConnection(url, clock) : new RedisConnection(url, clock ? { clock } : {})
   const changes: boolean[] = []
-  connection.link.onChange((isUp) => changes.push(isUp))
+  connection.breaker.onChange((isUp) => changes.push(isUp))
   const quotas = new RedisQuotaStore({
     redis: connection,
     clock: localClock,
     makeLocalQuotas: (sharedClock, known) => new MemoryQuotaStore(sharedClock, { replicas, known }),
-    ...(refusals ? { refusals } : {}),
+    ...(rejections ? { rejections } : {}),
   })
   await connection.connect()
   return { connection, quotas, control: new RedisQuotaControl(connection), changes, close: () => connection.close() }
@@ -52,24 +52,24 @@ export async function aRedisReplica(url: string, options: RedisReplicaOptions = 
 /** Finds out that Redis is away by closed connections alone. */
 export function aPatientConnection(url: string, clock?: Clock): RedisConnection {
   const connection = new RedisConnection(url, clock ? { clock } : {})
-  const link = new PatientLink(connection.client, { probe: (client) => client.set('probe', '1') })
-  return Object.assign(connection, { link })
+  const breaker = new PatientLink(connection.client, { probe: (client) => client.set('probe', '1') })
+  return Object.assign(connection, { breaker })
 }
 
-class PatientLink extends RedisLink {
+class PatientLink extends RedisCircuitBreaker {
   constructor(
     private readonly patientClient: RedisClient,
-    options: RedisLinkOptions,
+    options: RedisCircuitBreakerOptions,
   ) {
     super(patientClient, options)
   }
 
   override async call<Reply>(command: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
-    if (!this.isUp) throw new RedisAway('Redis is away', { maybeExecuted: false })
+    if (!this.isUp) throw new RedisUnavailable('Redis is away', { maybeExecuted: false })
     try {
       return await command(this.patientClient)
     } catch (cause) {
-      throw new RedisAway('Redis did not answer', { maybeExecuted: true, cause })
+      throw new RedisUnavailable('Redis did not answer', { maybeExecuted: true, cause })
     }
   }
 }
@@ -86,7 +86,7 @@ export class Onlooker {
 
   /** The fields of a key's hash as numbers, without those that are 0. */
   async hash(keyId: string): Promise<Record<string, number>> {
-    const fields = await this.client.hgetall(hashOf(keyId))
+    const fields = await this.client.hgetall(quotaKey(keyId))
     return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, Number(value)]))
   }
 
@@ -98,7 +98,7 @@ export class Onlooker {
 
   /** Puts a hash back as it was. */
   async restore(keyId: string, fields: Record<string, number>): Promise<void> {
-    await this.client.multi().del(hashOf(keyId)).hset(hashOf(keyId), fields).exec()
+    await this.client.multi().del(quotaKey(keyId)).hset(quotaKey(keyId), fields).exec()
   }
 
   close(): void {
@@ -107,9 +107,9 @@ export class Onlooker {
 }
 
 export function untilUp({ connection }: RedisReplica, withinMs = 8_000): Promise<void> {
-  return until('Redis is used again', () => connection.link.isUp, withinMs)
+  return until('Redis is used again', () => connection.breaker.isUp, withinMs)
 }
 
-export function untilAway({ connection }: RedisReplica, withinMs = 8_000): Promise<void> {
-  return until('it is seen that Redis is away', () => !connection.link.isUp, withinMs)
+export function untilUnavailable({ connection }: RedisReplica, withinMs = 8_000): Promise<void> {
+  return until('it is seen that Redis is away', () => !connection.breaker.isUp, withinMs)
 }

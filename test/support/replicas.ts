@@ -68,7 +68,7 @@ export function secondsLeftInMinute(keyId: string): number {
 }
 
 /** Which minute of the key it is. */
-export function minuteOf(keyId: string): number {
+export function toMinuteText(keyId: string): number {
   return Math.floor((Math.floor(Date.now() / 1000) + minutePhaseSeconds(keyId)) / 60)
 }
 
@@ -81,7 +81,7 @@ export interface PrintedUsage {
   readonly banLevel: number
 }
 
-export async function usageOf(keyId: string, settings: Settings): Promise<PrintedUsage> {
+export async function toUsage(keyId: string, settings: Settings): Promise<PrintedUsage> {
   return runPetstoreJson(['keys', 'usage', keyId], settings)
 }
 

@@ -4,16 +4,16 @@ import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Plans } from '../../src/core/plan.js'
 import { GET_PET_REMOVED_AT_MS } from '../../src/core/use-cases/get-pet.js'
 import type { RevokeApiKey } from '../../src/core/use-cases/revoke-api-key.js'
-import type { Answer, Sent, TestApi } from './api.js'
+import type { TestResponse, Sent, TestApi } from './api.js'
 import type { UnreliablePetStore } from './unreliable-pet-store.js'
 import { ampleKey } from './with-api.js'
 
-/** One request of a sweep over routes, callers and faults, with what came of it. */
+/** One request of a sweep over routes, callers and problems, with what came of it. */
 export interface Swept {
   readonly caller: string
   readonly path: string
   readonly method: string
-  readonly answer: Answer
+  readonly answer: TestResponse
   /** When it came, by the clock of the service: Unix time in milliseconds. */
   readonly atMs: number
 }
@@ -131,7 +131,7 @@ async function usedUpKey(api: TestApi): Promise<string> {
 async function bannedKey(api: TestApi): Promise<string> {
   const { secret } = await api.issueKey('enterprise', { limits: { minute: 2, day: 2 } })
   for (let request = 0; request < 3; request += 1) await api.send('/v1/pets', { key: secret })
-  // Behind the grace, and within the minute of the first refusal: where that ends first, another one begins.
+  // Behind the grace, and within the minute of the first rejection: where that ends first, another one begins.
   for (let strike = 0; strike < 130; strike += 1) {
     api.clock.advanceMs(strike % 65 === 0 ? 1001 : 0)
     const { json } = await api.send('/v1/pets', { key: secret })

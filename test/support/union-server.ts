@@ -9,14 +9,14 @@ const minute = new RateLimiterRedis({ storeClient: client, keyPrefix: 'minute', 
 const day = new RateLimiterRedis({ storeClient: client, keyPrefix: 'day', points: 1_000, duration: 86_400 })
 const union = new RateLimiterUnion(minute, day)
 
-/** A refusal is rejected with an object of what each limiter says. */
+/** A rejection is rejected with an object of what each limiter says. */
 async function isServed(key: string): Promise<boolean> {
   try {
     await union.consume(key)
     return true
-  } catch (refusal) {
-    if (Object.values(refusal as object).every((each) => each instanceof RateLimiterRes)) return false
-    throw refusal
+  } catch (rejection) {
+    if (Object.values(rejection as object).every((each) => each instanceof RateLimiterRes)) return false
+    throw rejection
   }
 }
 

@@ -15,7 +15,7 @@ export interface UnreliableLine {
   readonly url: string
   /** How many connections it has had. */
   readonly connections: number
-  /** Answers take so long from now on, on all connections, and keep their order. */
+  /** TestResponses take so long from now on, on all connections, and keep their order. */
   delayMs: number
   /** Connections that are open now stay so and nothing passes on them again, nor on new ones. */
   fallSilent(): void

@@ -92,7 +92,7 @@ describe('petstore keys', function () {
     it('refuses enterprise without limits, says what to give, and issues nothing', async () => {
       const before = resultOf(await run('list'))
       const ended = await run('issue', '--plan', 'enterprise', '--owner', 'Unlimited')
-      expectRefusal(ended)
+      expectRejection(ended)
       expect(ended.stderr).to.match(/enterprise.*limits.*minute.*day/)
       expect(resultOf(await run('list'))).to.equal(before)
     })
@@ -185,7 +185,7 @@ describe('petstore keys', function () {
       const { keyId } = await issue('--owner', 'Staying')
       const before = await json('show', keyId)
       const ended = await run('plan', keyId, 'enterprise')
-      expectRefusal(ended)
+      expectRejection(ended)
       expect(ended.stderr).to.match(/enterprise.*limits/)
       expect(await json('show', keyId)).to.deep.equal(before)
     })
@@ -197,7 +197,7 @@ describe('petstore keys', function () {
     ]) {
       it(`refuse a key id that does not exist: ${args[0]}`, async () => {
         const ended = await run(...args)
-        expectRefusal(ended)
+        expectRejection(ended)
         expect(ended.stderr).to.equal('No API key has the id key_nope\n')
       })
     }
@@ -251,7 +251,7 @@ describe('petstore keys', function () {
 describe('petstore keys, used wrongly', () => {
   const ISSUE = ['issue', '--plan', 'free', '--owner', 'Acme']
 
-  for (const [what, args, fault] of [
+  for (const [what, args, problem] of [
     ['no command', [], 'Usage: petstore keys'],
     ['an unknown command', ['fly'], "unknown command 'fly'"],
     ['an unknown option', ['list', '--all'], "unknown option '--all'"],
@@ -276,7 +276,7 @@ describe('petstore keys, used wrongly', () => {
     it(`says what is wrong and how it is used, and does nothing: ${what}`, async () => {
       const ended = await runProgram(['keys', ...args])
       expect(ended).to.include({ usage: 'wrong', stdout: '' })
-      expect(ended.stderr).to.include(fault).and.include('Usage: petstore keys')
+      expect(ended.stderr).to.include(problem).and.include('Usage: petstore keys')
     })
   }
 
@@ -334,7 +334,7 @@ describe('petstore keys, without a MongoDB', function () {
   for (const args of COMMANDS) {
     it(`refuses in one sentence that names MONGODB_URL: ${args[0]}`, async () => {
       const ended = await runPetstore(['keys', ...args])
-      expectRefusal(ended)
+      expectRejection(ended)
       expect(ended.stderr).to.match(/\bset MONGODB_URL\b/)
     })
   }
@@ -344,8 +344,8 @@ describe('petstore keys, without a MongoDB', function () {
       MONGODB_URL: 'mongodb://petstore:hunter2@127.0.0.1:1/petstore',
       REDIS_URL: 'redis://127.0.0.1:1',
     })
-    const ended = await within(6_000, 'the refusal', away)
-    expectRefusal(ended)
+    const ended = await within(6_000, 'the rejection', away)
+    expectRejection(ended)
     expect(ended.stderr)
       .to.match(/MongoDB could not be reached/)
       .and.not.include('hunter2')
@@ -360,7 +360,7 @@ describe('petstore keys, without a MongoDB', function () {
     ['a URL whose password is escaped wrongly', 'mongodb://petstore:hunter2%ZZ@db/petstore'],
     ['a URL with an option that is none', 'mongodb://petstore:hunter2@db/petstore?password=hunter2'],
   ] as const) {
-    it(`says that MONGODB_URL is at fault, and repeats no password: ${what}`, async () => {
+    it(`says that MONGODB_URL is at problem, and repeats no password: ${what}`, async () => {
       const ended = await runPetstore(['keys', 'list'], { MONGODB_URL: url, REDIS_URL: 'redis://127.0.0.1:1' })
       expect(ended.stdout).to.equal('')
       expect(ended.exitCode).to.equal(2)
@@ -368,7 +368,7 @@ describe('petstore keys, without a MongoDB', function () {
     })
   }
 
-  it('refuses settings that are wrong, with all their faults', async () => {
+  it('refuses settings that are wrong, with all their problems', async () => {
     const ended = await runPetstore(['keys', 'list'], {
       MONGODB_URL: 'mongodb://db',
       REDIS_URL: 'http://cache',
@@ -427,7 +427,7 @@ function resultOf(ended: Ended): string {
 }
 
 /** One sentence, to standard error. */
-function expectRefusal(ended: Ended): void {
+function expectRejection(ended: Ended): void {
   expect(ended).to.include({ exitCode: 1, stdout: '' })
   expect(ended.stderr).to.match(/^[^\n]+\n$/)
 }

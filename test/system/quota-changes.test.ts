@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
-import type { Answer } from '../support/api.js'
+import type { TestResponse } from '../support/api.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
@@ -51,7 +51,7 @@ describe(`the next request on each of ${REPLICAS} replicas, in the middle of tra
     }
   }
 
-  const onEach = ({ key }: StoredKey): Promise<Answer[]> =>
+  const onEach = ({ key }: StoredKey): Promise<TestResponse[]> =>
     Promise.all(replicas.map((replica) => replica.send('/v1/pets', { key, headers: fromSomewhere() })))
 
   /** Runs `petstore keys …`, and resolves to what it printed, the next answer of each replica, and the traffic before and after. */

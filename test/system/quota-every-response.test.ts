@@ -10,7 +10,7 @@ import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
-import { describeEveryAnswer } from '../support/every-response.js'
+import { describeEveryResponse } from '../support/every-response.js'
 import { patientPlans } from '../support/sweep.js'
 import type { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { until } from '../support/until.js'
@@ -37,7 +37,7 @@ describe('on MongoDB and Redis,', () => {
     await mongo?.drop()
   })
 
-  describeEveryAnswer('by one of several replicas', openShared)
+  describeEveryResponse('by one of several replicas', openShared)
 })
 
 describe('on MongoDB, and Redis is away,', () => {
@@ -46,11 +46,11 @@ describe('on MongoDB, and Redis is away,', () => {
     await mongo?.drop()
   })
 
-  describeEveryAnswer('by one of several replicas', async (context, pets) => {
+  describeEveryResponse('by one of several replicas', async (context, pets) => {
     const api = await openShared(context, pets)
     await redis?.kill()
-    const { link } = api.container.get<RedisConnection>(TOKENS.redis)
-    await until('the replica has noticed', () => !link.isUp)
+    const { breaker } = api.container.get<RedisConnection>(TOKENS.redis)
+    await until('the replica has noticed', () => !breaker.isUp)
     return api
   })
 })

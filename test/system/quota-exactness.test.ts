@@ -8,7 +8,7 @@ import type { Hit } from '../support/hammer.js'
 import { countByStatus, Hammer, latencies } from '../support/hammer.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses } from '../support/process.js'
-import { freeKeyWithTime, minuteOf, redisChanges, sharedSettings, startReplicas, usageOf } from '../support/replicas.js'
+import { freeKeyWithTime, toMinuteText, redisChanges, sharedSettings, startReplicas, toUsage } from '../support/replicas.js'
 import type { UnionReplicas } from '../support/union-replicas.js'
 import { startUnionReplicas } from '../support/union-replicas.js'
 
@@ -83,21 +83,21 @@ describe(`${REPLICAS} replicas, asked ${REQUESTS} times within a minute by ${CLI
 
     async function measure(what: string) {
       const { key, keyId } = await freeKeyWithTime(settings, SECONDS_FOR_A_RUN)
-      const minute = minuteOf(keyId)
-      const awayBefore = await timesAway()
+      const minute = toMinuteText(keyId)
+      const unavailableBefore = await timesUnavailable()
       const urls = replicas.map(({ url }) => url)
       const hits = await hammer(what, urls, key)
-      const { day } = await usageOf(keyId, settings)
-      expect(minuteOf(keyId), 'the machine is too slow for a run within one minute').to.equal(minute)
+      const { day } = await toUsage(keyId, settings)
+      expect(toMinuteText(keyId), 'the machine is too slow for a run within one minute').to.equal(minute)
 
-      const vainWaits = (await timesAway()) - awayBefore
+      const vainWaits = (await timesUnavailable()) - unavailableBefore
       const outcome = { answered: countByStatus(hits), dayUsed: day.used }
       console.error(`Figures: ${what}: ${JSON.stringify(outcome)}, Redis found away ${vainWaits} times`)
       const served = hits.filter(({ status }) => status === 200)
       return { outcome, left: served.map((hit) => tripleOf(hit).remaining).toSorted((one, other) => one - other), vainWaits }
     }
 
-    async function timesAway(): Promise<number> {
+    async function timesUnavailable(): Promise<number> {
       const changes = await Promise.all(replicas.map(redisChanges))
       return changes.reduce((sum, { down }) => sum + down, 0)
     }

@@ -138,7 +138,7 @@ describe(`${GUESSES} well-formed keys guessed at one address, on ${REPLICAS} rep
       const [api] = apis as [TestApi]
       await guessOn([api])
       const connection = api.container.get<RedisConnection>(TOKENS.redis)
-      await until('Redis is used', () => connection.link.isUp)
+      await until('Redis is used', () => connection.breaker.isUp)
       const client = connection.client as Redis
       let commands = 0
       const send = client.sendCommand.bind(client)

@@ -9,7 +9,15 @@ import type { Hit } from '../support/hammer.js'
 import { countByStatus, Hammer, latencies } from '../support/hammer.js'
 import type { RedisChanges } from '../support/replicas.js'
 import type { StoredKey } from '../support/stored-key.js'
-import { freeKeyWithTime, loggedRedisChanges, minuteOf, redisChanges, sharedSettings, startReplicas, usageOf } from '../support/replicas.js'
+import {
+  freeKeyWithTime,
+  loggedRedisChanges,
+  toMinuteText,
+  redisChanges,
+  sharedSettings,
+  startReplicas,
+  toUsage,
+} from '../support/replicas.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
 import type { UnreliableLine } from '../support/unreliable-line.js'
@@ -68,7 +76,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
     await redis.kill()
     await redis.start()
   }
-  const faults: readonly Fault[] = [
+  const problems: readonly Fault[] = [
     { what: 'freezes (SIGSTOP)', executes: 'all', begin: () => redis.freeze(), end: () => redis.thaw() },
     {
       what: 'is killed (SIGKILL)',
@@ -98,7 +106,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
     },
   ]
 
-  for (const { what, executes, isBehindLine = false, begin, end } of faults) {
+  for (const { what, executes, isBehindLine = false, begin, end } of problems) {
     describe(`${what},`, () => {
       const loads: Hammer[] = []
       let hot: readonly Hit[]
@@ -113,7 +121,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         const urls = replicas.map(({ url }) => url)
         const steadyKey = await issueKey(settings)
         const hotKey = await freeKeyWithTime(settings, SECONDS_FOR_A_FAULT)
-        const minute = minuteOf(hotKey.keyId)
+        const minute = toMinuteText(hotKey.keyId)
         await until('all replicas decide together', async () =>
           (await Promise.all(replicas.map(redisChanges))).every(({ down, up }) => up > down),
         )
@@ -138,12 +146,12 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         await until('each replica is back', async () => (await changes()).every(({ down, up }) => up === down), 20_000)
         const backMs = performance.now()
 
-        const usedBefore = (await usageOf(steadyKey.keyId, settings)).day.used
+        const usedBefore = (await toUsage(steadyKey.keyId, settings)).day.used
         const servedBefore = steadyLoad.count(200)
         await until('the load goes on', () => steadyLoad.count(200) >= servedBefore + 200, 20_000)
         await Promise.all(loads.map((load) => load.stop()))
-        expect(minuteOf(hotKey.keyId), 'the machine is too slow for a fault within one minute').to.equal(minute)
-        usedBeforeAndAfter = [usedBefore, (await usageOf(steadyKey.keyId, settings)).day.used]
+        expect(toMinuteText(hotKey.keyId), 'the machine is too slow for a problem within one minute').to.equal(minute)
+        usedBeforeAndAfter = [usedBefore, (await toUsage(steadyKey.keyId, settings)).day.used]
         counted = await changes()
         logged = difference(replicas.map(loggedRedisChanges), loggedBefore)
         await until('the replicas decide together again', () => countDownTogether(replicas, steadyKey))

@@ -155,7 +155,7 @@ describe('petstore seed, refused', function () {
   this.timeout(30_000)
   afterEach(endProcesses)
 
-  for (const [what, args, fault] of [
+  for (const [what, args, problem] of [
     ['a number of pets that is none', ['--pets', '1e6'], "option '--pets <n>' argument '1e6' is invalid"],
     ['a negative number', ['--orders', '-1'], "option '--orders <n>' argument '-1' is invalid"],
     ['a number that is too great', ['--pets', '100000001'], 'a whole number from 0 to 100000000'],
@@ -166,7 +166,7 @@ describe('petstore seed, refused', function () {
     it(`for ${what} says so and how it is used, and does nothing`, async () => {
       const ended = await runProgram(['seed', ...args])
       expect(ended).to.include({ usage: 'wrong', stdout: '' })
-      expect(ended.stderr).to.include(fault).and.include('Usage: petstore seed')
+      expect(ended.stderr).to.include(problem).and.include('Usage: petstore seed')
     })
   }
 
@@ -182,7 +182,7 @@ describe('petstore seed, refused', function () {
 
   it('while MongoDB is away ends with 1 within seconds, in one sentence without the password', async () => {
     const away = runPetstore(['seed'], { MONGODB_URL: 'mongodb://petstore:hunter2@127.0.0.1:1/petstore', REDIS_URL: 'redis://127.0.0.1:1' })
-    const ended = await within(6_000, 'the refusal', away)
+    const ended = await within(6_000, 'the rejection', away)
     expect(ended).to.include({ exitCode: 1, stdout: '' })
     expect(ended.stderr)
       .to.match(/^MongoDB could not be reached[^\n]*\n$/)

@@ -9,7 +9,7 @@ import { startUpNotice } from '../../src/adapters/cli/start-up-notice.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
 import { somePlans } from '../contracts/builders.js'
 import { rateLimitFields } from '../support/responses.js'
-import type { Answer } from '../support/api.js'
+import type { TestResponse } from '../support/api.js'
 import { findProgram } from '../support/engines/find-program.js'
 import { setUpPackages } from '../support/engines/machine.js'
 import { withPatience } from '../support/engines/with-patience.js'
@@ -270,7 +270,7 @@ function hasIPv6(): boolean {
   return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))
 }
 
-async function statusOf(answer: Promise<Answer>): Promise<number> {
+async function statusOf(answer: Promise<TestResponse>): Promise<number> {
   return (await answer).status
 }
 

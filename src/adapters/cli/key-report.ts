@@ -23,7 +23,7 @@ export interface KeyReport {
   readonly lastUsedAt?: string
 }
 
-export function reportOf(key: StoredApiKey, plans: Plans, nowMs: number): KeyReport {
+export function toKeyReport(key: StoredApiKey, plans: Plans, nowMs: number): KeyReport {
   const limits = key.limits ?? plans.plans[key.plan].limits
   return {
     keyId: key.keyId,
@@ -33,10 +33,10 @@ export function reportOf(key: StoredApiKey, plans: Plans, nowMs: number): KeyRep
     ...(limits ? { limits: { minute: limits.minute, day: limits.day } } : {}),
     ownLimits: key.limits !== undefined,
     state: stateOf(key, nowMs),
-    createdAt: isoOf(key.createdAtMs),
-    ...(key.expiresAtMs === undefined ? {} : { expiresAt: isoOf(key.expiresAtMs) }),
-    ...(key.revokedAtMs === undefined ? {} : { revokedAt: isoOf(key.revokedAtMs) }),
-    ...(key.lastUsedAtMs === undefined ? {} : { lastUsedAt: isoOf(key.lastUsedAtMs) }),
+    createdAt: toIso(key.createdAtMs),
+    ...(key.expiresAtMs === undefined ? {} : { expiresAt: toIso(key.expiresAtMs) }),
+    ...(key.revokedAtMs === undefined ? {} : { revokedAt: toIso(key.revokedAtMs) }),
+    ...(key.lastUsedAtMs === undefined ? {} : { lastUsedAt: toIso(key.lastUsedAtMs) }),
   }
 }
 
@@ -50,10 +50,10 @@ export function keyLines(report: KeyReport): string {
       ['owner', report.owner],
       ['plan', `${report.plan}, ${limitsText(report)}`],
       ['state', report.state],
-      ['created', minuteOf(report.createdAt)],
-      ['expires', minuteOf(report.expiresAt) || 'never'],
-      ...(report.revokedAt ? [['revoked', minuteOf(report.revokedAt)]] : []),
-      ['last used', minuteOf(report.lastUsedAt) || 'never'],
+      ['created', toMinuteText(report.createdAt)],
+      ['expires', toMinuteText(report.expiresAt) || 'never'],
+      ...(report.revokedAt ? [['revoked', toMinuteText(report.revokedAt)]] : []),
+      ['last used', toMinuteText(report.lastUsedAt) || 'never'],
     ],
   )
 }
@@ -68,9 +68,9 @@ export function keyTable(reports: readonly KeyReport[], { isFiltered }: { readon
     report.plan,
     limitsText(report),
     report.state,
-    minuteOf(report.createdAt),
-    minuteOf(report.expiresAt) || 'never',
-    minuteOf(report.lastUsedAt) || 'never',
+    toMinuteText(report.createdAt),
+    toMinuteText(report.expiresAt) || 'never',
+    toMinuteText(report.lastUsedAt) || 'never',
   ])
   return table(['KEY ID', 'HINT', 'OWNER', 'PLAN', 'LIMITS', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows)
 }
@@ -98,11 +98,11 @@ function limitsText({ limits, ownLimits }: KeyReport): string {
   return `${limits.minute} a minute, ${limits.day} a day${ownLimits ? ' (its own)' : ''}`
 }
 
-export function isoOf(ms: number): string {
+export function toIso(ms: number): string {
   return new Date(ms).toISOString()
 }
 
 /** `2026-11-21 08:30Z`, from ISO 8601 in UTC. */
-function minuteOf(iso: string | undefined): string {
+function toMinuteText(iso: string | undefined): string {
   return iso === undefined ? '' : `${iso.slice(0, 16).replace('T', ' ')}Z`
 }

@@ -13,12 +13,12 @@ import type { ShowApiKey } from '../../core/use-cases/show-api-key.js'
 import type { ShowUsage } from '../../core/use-cases/show-usage.js'
 import type { UnbanApiKey } from '../../core/use-cases/unban-api-key.js'
 import type { KeyReport } from './key-report.js'
-import { keyLines, keyTable, reportOf } from './key-report.js'
-import { dayOption, expiryOf, jsonOption, keyIdOf, minuteOption, ownerOf, ownLimits, planOption } from './options.js'
-import { usageLines, usageReportOf } from './usage-report.js'
+import { keyLines, keyTable, toKeyReport } from './key-report.js'
+import { dayOption, parseExpiry, jsonOption, parseKeyId, minuteOption, parseOwner, ownLimits, planOption } from './options.js'
+import { usageLines, toUsageReport } from './usage-report.js'
 
 /** What an operator can do with API keys. */
-export interface KeyDesk {
+export interface ApiKeyAdmin {
   readonly issue: IssueApiKey
   readonly list: ListApiKeys
   readonly show: ShowApiKey
@@ -32,8 +32,8 @@ export interface KeyDesk {
 }
 
 export interface KeysCommandDeps {
-  /** Opens the desk for one command and closes it afterwards. */
-  readonly atKeyDesk: (work: (desk: KeyDesk) => Promise<void>) => Promise<void>
+  /** Opens the admin for one command and closes it afterwards. */
+  readonly withApiKeyAdmin: (work: (admin: ApiKeyAdmin) => Promise<void>) => Promise<void>
   readonly print: (text: string) => void
 }
 
@@ -56,7 +56,7 @@ const EFFECTS = {
 } as const
 
 /** `petstore keys …` */
-export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command {
+export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Command {
   const keys = new Command('keys')
     .description('manage API keys, in the MongoDB and Redis that MONGODB_URL and REDIS_URL name')
     .addHelpText('after', ROTATION)
@@ -64,17 +64,17 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
   const keyId = () => new Argument('<key-id>', 'the public name of a key, as list shows it: key_…')
   const printJson = (value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`)
   const printKey = (report: KeyReport, { json }: Printed) => (json ? printJson(report) : print(keyLines(report)))
-  const printChange = ({ key, takesEffect }: ChangedApiKey, desk: KeyDesk, { json }: Printed) => {
-    if (json) printJson({ ...report(key, desk), takesEffect })
-    else print(`${keyLines(report(key, desk))}\n${EFFECTS[takesEffect]}\n`)
+  const printChange = ({ key, takesEffect }: ChangedApiKey, admin: ApiKeyAdmin, { json }: Printed) => {
+    if (json) printJson({ ...report(key, admin), takesEffect })
+    else print(`${keyLines(report(key, admin))}\n${EFFECTS[takesEffect]}\n`)
   }
-  const report = (key: StoredApiKey, desk: KeyDesk) => reportOf(key, desk.plans, desk.nowMs())
+  const report = (key: StoredApiKey, admin: ApiKeyAdmin) => toKeyReport(key, admin.plans, admin.nowMs())
 
   keys
     .command('issue')
     .description('issue a key and print its secret, this once')
     .addOption(planOption('the plan (required)').makeOptionMandatory())
-    .addOption(new Option('--owner <name>', 'whose key it is (required)').argParser(ownerOf).makeOptionMandatory())
+    .addOption(new Option('--owner <name>', 'whose key it is (required)').argParser(parseOwner).makeOptionMandatory())
     .addOption(minuteOption())
     .addOption(dayOption())
     .addOption(
@@ -89,12 +89,18 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
         { plan, owner, expires, json, ...limited }: { plan: PlanName; owner: string; expires?: string } & Limited & Printed,
         command: Command,
       ) => {
-        const limits = usageOf(command, () => ownLimits(limited))
-        const expiresAtMs = expires === undefined ? undefined : usageOf(command, () => expiryOf(expires, Date.now()), "option '--expires'")
-        await atKeyDesk(async (desk) => {
-          const { key, secret } = await issueOrWarn(desk, { owner, plan, ...limits, ...(expiresAtMs === undefined ? {} : { expiresAtMs }) })
-          if (json) printJson({ key: secret, ...report(key, desk) })
-          else print(`The API key, shown this once and stored nowhere:\n\n  ${secret}\n\n${keyLines(report(key, desk))}`)
+        const limits = toUsage(command, () => ownLimits(limited))
+        const expiresAtMs =
+          expires === undefined ? undefined : toUsage(command, () => parseExpiry(expires, Date.now()), "option '--expires'")
+        await withApiKeyAdmin(async (admin) => {
+          const { key, secret } = await issueOrWarn(admin, {
+            owner,
+            plan,
+            ...limits,
+            ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+          })
+          if (json) printJson({ key: secret, ...report(key, admin) })
+          else print(`The API key, shown this once and stored nowhere:\n\n  ${secret}\n\n${keyLines(report(key, admin))}`)
         })
       },
     )
@@ -102,13 +108,13 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
   keys
     .command('list')
     .description('list keys, the oldest first')
-    .addOption(new Option('--owner <name>', 'only keys of this owner').argParser(ownerOf))
+    .addOption(new Option('--owner <name>', 'only keys of this owner').argParser(parseOwner))
     .addOption(planOption('only keys on this plan'))
     .addOption(new Option('--state <state>', 'only keys in this state').choices(API_KEY_STATES))
     .addOption(jsonOption())
     .action(async ({ json, ...filter }: { owner?: string; plan?: PlanName; state?: ApiKeyState } & Printed) =>
-      atKeyDesk(async (desk) => {
-        const reports = (await desk.list(filter)).map((key) => report(key, desk))
+      withApiKeyAdmin(async (admin) => {
+        const reports = (await admin.list(filter)).map((key) => report(key, admin))
         if (json) printJson(reports)
         else print(keyTable(reports, { isFiltered: Object.keys(filter).length > 0 }))
       }),
@@ -121,7 +127,7 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .addOption(jsonOption())
     .action(async (text: string, printed: Printed, command: Command) => {
       const id = readKeyId(command, text)
-      await atKeyDesk(async (desk) => printKey(report(await desk.show(id), desk), printed))
+      await withApiKeyAdmin(async (admin) => printKey(report(await admin.show(id), admin), printed))
     })
 
   keys
@@ -134,8 +140,8 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .addOption(jsonOption())
     .action(async (text: string, plan: PlanName, { json, ...limited }: Limited & Printed, command: Command) => {
       const id = readKeyId(command, text)
-      const limits = usageOf(command, () => ownLimits(limited))
-      await atKeyDesk(async (desk) => printChange(await desk.changePlan(id, { plan, ...limits }), desk, json ? { json } : {}))
+      const limits = toUsage(command, () => ownLimits(limited))
+      await withApiKeyAdmin(async (admin) => printChange(await admin.changePlan(id, { plan, ...limits }), admin, json ? { json } : {}))
     })
 
   keys
@@ -145,7 +151,7 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .addOption(jsonOption())
     .action(async (text: string, printed: Printed, command: Command) => {
       const id = readKeyId(command, text)
-      await atKeyDesk(async (desk) => printChange(await desk.revoke(id), desk, printed))
+      await withApiKeyAdmin(async (admin) => printChange(await admin.revoke(id), admin, printed))
     })
 
   keys
@@ -155,9 +161,9 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .addOption(jsonOption())
     .action(async (text: string, { json }: Printed, command: Command) => {
       const id = readKeyId(command, text)
-      await atKeyDesk(async (desk) => {
-        const { key, usage } = await desk.usage(id)
-        const used = usageReportOf(key, usage)
+      await withApiKeyAdmin(async (admin) => {
+        const { key, usage } = await admin.usage(id)
+        const used = toUsageReport(key, usage)
         if (json) printJson(used)
         else print(usageLines(used))
       })
@@ -170,8 +176,8 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
     .addOption(jsonOption())
     .action(async (text: string, { json }: Printed, command: Command) => {
       const id = readKeyId(command, text)
-      await atKeyDesk(async (desk) => {
-        const { key, outcome } = await desk.unban(id)
+      await withApiKeyAdmin(async (admin) => {
+        const { key, outcome } = await admin.unban(id)
         if (json) printJson({ keyId: key.keyId, outcome })
         else print(outcome === 'lifted' ? 'The ban is lifted.\n' : 'The key was not banned; its strikes and earlier bans are forgotten.\n')
       })
@@ -181,13 +187,13 @@ export function makeKeysCommand({ atKeyDesk, print }: KeysCommandDeps): Command 
 }
 
 function readKeyId(command: Command, text: string): string {
-  return usageOf(command, () => keyIdOf(text), "argument 'key-id'")
+  return toUsage(command, () => parseKeyId(text), "argument 'key-id'")
 }
 
 /** A key whose secret nobody has seen is one to revoke. */
-async function issueOrWarn(desk: KeyDesk, newKey: NewApiKey): Promise<IssuedApiKey> {
+async function issueOrWarn(admin: ApiKeyAdmin, newKey: NewApiKey): Promise<IssuedApiKey> {
   try {
-    return await desk.issue(newKey)
+    return await admin.issue(newKey)
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
     throw new StoreUnavailable(`${error.message}; the key may have been made all the same: look at petstore keys list, and revoke it`, {
@@ -197,7 +203,7 @@ async function issueOrWarn(desk: KeyDesk, newKey: NewApiKey): Promise<IssuedApiK
 }
 
 /** What an option says is wrong usage, whether it is read by commander or here. */
-function usageOf<Value>(command: Command, read: () => Value, place = ''): Value {
+function toUsage<Value>(command: Command, read: () => Value, place = ''): Value {
   try {
     return read()
   } catch (error) {

@@ -4,9 +4,9 @@ import { MAX_LIMIT } from '../../core/quota.js'
 
 export const planOption = (description: string) => new Option('--plan <plan>', description).choices(PLAN_NAMES)
 export const minuteOption = () =>
-  new Option('--minute <n>', "requests a minute, instead of the plan's; with --day (enterprise: required)").argParser(limitOf)
+  new Option('--minute <n>', "requests a minute, instead of the plan's; with --day (enterprise: required)").argParser(parseLimit)
 export const dayOption = () =>
-  new Option('--day <n>', "requests a day, instead of the plan's; with --minute (enterprise: required)").argParser(limitOf)
+  new Option('--day <n>', "requests a day, instead of the plan's; with --minute (enterprise: required)").argParser(parseLimit)
 export const jsonOption = () => new Option('--json', 'print JSON, for programs')
 
 /** The limits of a key's own; both or none. */
@@ -16,11 +16,11 @@ export function ownLimits({ minute, day }: { minute?: number; day?: number }): {
   return { limits: { minute, day } }
 }
 
-function limitOf(text: string): number {
+function parseLimit(text: string): number {
   return wholeNumber(text, { min: 1, max: MAX_LIMIT })
 }
 
-export function countOf(text: string): number {
+export function parseCount(text: string): number {
   return wholeNumber(text, { min: 0, max: 100_000_000 })
 }
 
@@ -34,7 +34,7 @@ function wholeNumber(text: string, { min, max }: { min: number; max: number }): 
 /** Ends up in tables: nothing may reach the terminal that controls it or turns a line around. */
 const UNFIT_FOR_AN_OWNER = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 
-export function ownerOf(text: string): string {
+export function parseOwner(text: string): string {
   const owner = text.trim()
   if (owner.length === 0 || [...owner].length > 200 || UNFIT_FOR_AN_OWNER.test(owner))
     throw new InvalidArgumentError('It must be 1 to 200 characters, without control characters.')
@@ -42,7 +42,7 @@ export function ownerOf(text: string): string {
 }
 
 /** Throws without repeating the text: it may be the secret, given where the id belongs. */
-export function keyIdOf(text: string): string {
+export function parseKeyId(text: string): string {
   if (text.startsWith('pst_')) throw new InvalidArgumentError('It must be the id of a key, key_…, as list shows it, and not its secret.')
   if (!/^[\w-]{1,100}$/.test(text)) throw new InvalidArgumentError('It must be the id of a key, key_…, as list shows it.')
   return text
@@ -54,7 +54,7 @@ const YEAR_10000_MS = Date.UTC(10_000, 0, 1)
 const ISO_INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
 
 /** Reads a time to come: a span from now (`90d`, `12h`, `30m`), a day (`2027-01-01`, its first instant in UTC) or an instant with its zone. */
-export function expiryOf(text: string, nowMs: number): number {
+export function parseExpiry(text: string, nowMs: number): number {
   const [, count, unit] = /^(\d{1,5})([mhd])$/.exec(text) ?? []
   const ms = unit ? nowMs + Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS] : ISO_INSTANT.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isNaN(ms) || !isRealDay(text)) {

@@ -1,7 +1,7 @@
 import { SingleBar } from 'cli-progress'
 import { Command, Option } from 'commander'
 import type { Seed } from '../../core/use-cases/seed.js'
-import { countOf, jsonOption } from './options.js'
+import { parseCount, jsonOption } from './options.js'
 
 export interface SeedCommandDeps {
   /** Opens the store for one command and closes it afterwards. */
@@ -17,8 +17,8 @@ export function makeSeedCommand({ withSeed, print, progressTo }: SeedCommandDeps
     .description(
       'fill the store with sample pets and orders up to these numbers; what is there already counts, so it is safe to repeat, one run at a time',
     )
-    .addOption(new Option('--pets <n>', 'pets in all').argParser(countOf).default(1_000))
-    .addOption(new Option('--orders <n>', 'orders in all').argParser(countOf).default(100))
+    .addOption(new Option('--pets <n>', 'pets in all').argParser(parseCount).default(1_000))
+    .addOption(new Option('--orders <n>', 'orders in all').argParser(parseCount).default(100))
     .addOption(jsonOption())
     .addHelpText('after', '\nNeeds MONGODB_URL and REDIS_URL, as the service has them.')
     .action(async ({ pets, orders, json }: { pets: number; orders: number; json?: true }) =>

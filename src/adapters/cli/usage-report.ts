@@ -2,7 +2,7 @@ import type { StoredApiKey } from '../../core/api-key.js'
 import type { PlanName } from '../../core/plan.js'
 import type { QuotaUsage } from '../../core/quota.js'
 import type { WindowName } from '../../core/window.js'
-import { isoOf, table } from './key-report.js'
+import { toIso, table } from './key-report.js'
 
 interface WindowReport {
   readonly limit: number
@@ -24,12 +24,12 @@ export interface UsageReport extends Readonly<Record<WindowName, WindowReport>> 
   readonly banLevel: number
 }
 
-export function usageReportOf({ keyId, plan }: StoredApiKey, { quota, used, strikes, bannedUntilMs, banLevel }: QuotaUsage): UsageReport {
+export function toUsageReport({ keyId, plan }: StoredApiKey, { quota, used, strikes, bannedUntilMs, banLevel }: QuotaUsage): UsageReport {
   const windowReport = (name: WindowName): WindowReport => ({
     limit: quota[name].limit,
     used: used[name],
     remaining: quota[name].remaining,
-    resetAt: isoOf(quota[name].resetSeconds * 1000),
+    resetAt: toIso(quota[name].resetSeconds * 1000),
   })
   return {
     keyId,
@@ -37,7 +37,7 @@ export function usageReportOf({ keyId, plan }: StoredApiKey, { quota, used, stri
     minute: windowReport('minute'),
     day: windowReport('day'),
     strikes,
-    ...(bannedUntilMs === undefined ? {} : { bannedUntil: isoOf(bannedUntilMs) }),
+    ...(bannedUntilMs === undefined ? {} : { bannedUntil: toIso(bannedUntilMs) }),
     banLevel,
   }
 }

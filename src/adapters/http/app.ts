@@ -8,11 +8,11 @@ import type { RequestState, Middleware } from './pipeline/context.js'
 import { docsRoutes } from './openapi/docs-routes.js'
 import { securityHeaders } from './pipeline/hardening.js'
 import type { Health } from './admin/health.js'
-import { healthPages } from './admin/health.js'
+import { healthRoutes } from './admin/health.js'
 import type { Metrics } from './admin/metrics.js'
 import { admit } from './middleware/admit-caller.js'
-import { answerErrors, logStrayErrors } from './middleware/handle-errors.js'
-import { answerOptions } from './middleware/handle-options.js'
+import { handleErrors, logStrayErrors } from './middleware/handle-errors.js'
+import { handleOptions } from './middleware/handle-options.js'
 import { findRoute } from './middleware/find-route.js'
 import { identifyRequest } from './middleware/identify-request.js'
 import { limitInFlight } from './middleware/limit-in-flight.js'
@@ -21,7 +21,7 @@ import { refundFailures } from './middleware/refund-failures.js'
 import { requireRoute } from './middleware/require-route.js'
 import { requireKnownExpectation } from './middleware/require-known-expectation.js'
 import { requireValidHttp } from './middleware/require-valid-http.js'
-import { makeShowAddressQuota } from './pipeline/report-address-quota.js'
+import { makeReportAddressQuota } from './pipeline/report-address-quota.js'
 import type { Operation } from './operations/operation.js'
 import { isApiPath, makeRoutes } from './pipeline/routing.js'
 
@@ -45,18 +45,18 @@ export interface AppDeps {
 
 /** The whole pipeline, in the order in which a request meets it. What is refused early keeps the headers that were set before. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
-  const pages = [...healthPages(deps.health), ...(deps.docs ? docsRoutes(deps) : [])]
+  const pages = [...healthRoutes(deps.health), ...(deps.docs ? docsRoutes(deps) : [])]
   const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
-  const showAddressQuota = makeShowAddressQuota(deps)
+  const reportAddressQuota = makeReportAddressQuota(deps)
   const app = new Koa<RequestState>()
   app.on('error', logStrayErrors(deps.log))
   app.use(identifyRequest())
   app.use(logRequests(deps))
   app.use(securityHeaders(deps))
-  app.use(answerErrors({ log: deps.log, showAddressQuota }))
+  app.use(handleErrors({ log: deps.log, reportAddressQuota }))
   app.use(requireValidHttp())
   app.use(findRoute(routes))
-  app.use(answerOptions({ showAddressQuota }))
+  app.use(handleOptions({ reportAddressQuota }))
   app.use(onApi(limitInFlight(deps.maxInFlight)))
   app.use(onApi(admit(deps)))
   app.use(onApi(refundFailures(deps)))

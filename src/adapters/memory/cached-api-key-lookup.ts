@@ -9,12 +9,12 @@ const REMEMBERED_MS = 8_000
 const REMEMBERED_KEYS = 10_000
 
 /** Absence is remembered too, so that one wrong key sent again and again is one query. */
-interface Answer {
+interface TestResponse {
   readonly key: ApiKey | undefined
 }
 
 export class CachedApiKeyLookup implements ApiKeyLookup {
-  readonly #answers: LRUCache<string, Answer>
+  readonly #answers: LRUCache<string, TestResponse>
   readonly #everFound = new LRUCache<string, true>({ max: REMEMBERED_KEYS })
 
   constructor(apiKeyStore: ApiKeyStore, clock: Clock) {

@@ -39,7 +39,7 @@ export class MemoryApiKeyStore implements ApiKeyStore {
   async changePlan(keyId: string, { plan, limits }: Subscription): Promise<StoredApiKey | undefined> {
     const stored = this.#byKeyId.get(keyId)
     if (!stored) return undefined
-    const changed: StoredApiKey & { limits?: Limits } = { ...stored, plan, generation: stored.generation + 1 }
+    const changed: StoredApiKey & { limits?: Limits } = { ...stored, plan, version: stored.version + 1 }
     delete changed.limits
     return this.#keep(limits ? { ...changed, limits } : changed)
   }
@@ -47,7 +47,7 @@ export class MemoryApiKeyStore implements ApiKeyStore {
   async revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined> {
     const stored = this.#byKeyId.get(keyId)
     if (!stored || stored.revokedAtMs !== undefined) return stored
-    return this.#keep({ ...stored, revokedAtMs: atMs, generation: stored.generation + 1 })
+    return this.#keep({ ...stored, revokedAtMs: atMs, version: stored.version + 1 })
   }
 
   #keep(key: StoredApiKey): StoredApiKey {

@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { AddressQuota } from '../../core/address-quota.js'
-import { addressQuotaAfter, countedUnder } from '../../core/address-quota.js'
+import { addressQuotaAfter, failureBucketKey } from '../../core/address-quota.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 
@@ -21,19 +21,19 @@ export class MemoryFailedAuthentications implements FailedAuthentications {
 
   async peek(address: string): Promise<AddressQuota> {
     const nowMs = this.clock.nowMs()
-    const counted = await this.#limiter.get(countedUnder(address, nowMs))
+    const counted = await this.#limiter.get(failureBucketKey(address, nowMs))
     return addressQuotaAfter(counted?.consumedPoints ?? 0, this.perMinute, nowMs)
   }
 
   async count(address: string): Promise<{ admitted: boolean; quota: AddressQuota }> {
     const nowMs = this.clock.nowMs()
-    const counted = await this.#limiter.consume(countedUnder(address, nowMs)).catch(asRefusal)
+    const counted = await this.#limiter.consume(failureBucketKey(address, nowMs)).catch(asRejection)
     return { admitted: counted.consumedPoints <= this.perMinute, quota: addressQuotaAfter(counted.consumedPoints, this.perMinute, nowMs) }
   }
 }
 
-/** A refusal is rejected by the library, like a failure; it tells as much as an admission does. */
-function asRefusal(reason: unknown): RateLimiterRes {
+/** A rejection is rejected by the library, like a failure; it tells as much as an admission does. */
+function asRejection(reason: unknown): RateLimiterRes {
   if (reason instanceof RateLimiterRes) return reason
   throw reason
 }

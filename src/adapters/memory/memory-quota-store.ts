@@ -1,10 +1,10 @@
 import type { Clock } from '../../core/ports/clock.js'
 import type { QuotaControl } from '../../core/ports/quota-control.js'
 import type { Outdated, QuotaStore } from '../../core/ports/quota-store.js'
-import type { Asking, BanRules, Charge, Quota, QuotaRules, QuotaState, QuotaUsage, Verdict } from '../../core/quota.js'
+import type { KeyVersion, BanRules, Charge, Quota, QuotaRules, QuotaState, QuotaUsage, Verdict } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
-import { decide, forgettableAtMs, isBanned, isOutdated, refund, unban, usageOf } from '../../core/quota.js'
-import { openShare, shareOfKnown, stricter } from '../../core/quota-share.js'
+import { decide, expiresAtMs, isBanned, isOutdated, refund, unban, toUsage } from '../../core/quota.js'
+import { openShare, shareOfKnown, mergeStricter } from '../../core/quota-share.js'
 import { minutePhaseSeconds } from '../../core/window.js'
 import { ExpiringMap } from './expiring-map.js'
 
@@ -19,7 +19,7 @@ export interface QuotaShare {
   readonly known: (keyId: string) => QuotaState | undefined
 }
 
-const THE_WHOLE: QuotaShare = { replicas: 1, known: () => undefined }
+const SOLE_REPLICA: QuotaShare = { replicas: 1, known: () => undefined }
 
 /** The core's decision around a map. A process has one thread, so a decision is atomic by itself. */
 export class MemoryQuotaStore implements QuotaStore, QuotaControl {
@@ -28,7 +28,7 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
 
   constructor(
     private readonly clock: Clock,
-    private readonly share: QuotaShare = THE_WHOLE,
+    private readonly share: QuotaShare = SOLE_REPLICA,
   ) {}
 
   /** How many keys it remembers. */
@@ -36,13 +36,13 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
     return this.#states.size
   }
 
-  async take(keyId: string, rules: QuotaRules, asking: Asking): Promise<Verdict | Outdated> {
+  async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | Outdated> {
     const at = this.#now(keyId)
     const stored = this.#stateOf(keyId, rules, at)
     const announced = this.#announced.get(keyId, at.nowMs) ?? 0
-    if (isOutdated(stored, asking, announced)) return { kind: 'outdated' }
+    if (isOutdated(stored, keyVersion, announced)) return { kind: 'outdated' }
     const { verdict, state } = decide(stored, rules, at)
-    this.#keep(keyId, { ...state, generation: asking.generation }, rules.ban, at)
+    this.#keep(keyId, { ...state, version: keyVersion.version }, rules.ban, at)
     return verdict
   }
 
@@ -53,15 +53,15 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
     return quota
   }
 
-  async announce(keyId: string, generation: number): Promise<void> {
+  async announce(keyId: string, version: number): Promise<void> {
     const nowMs = this.clock.nowMs()
-    const announced = Math.max(generation, this.#announced.get(keyId, nowMs) ?? 0)
+    const announced = Math.max(version, this.#announced.get(keyId, nowMs) ?? 0)
     this.#announced.set(keyId, announced, nowMs + ANNOUNCED_MS, nowMs)
   }
 
   async usage(keyId: string, rules: QuotaRules): Promise<QuotaUsage> {
     const at = this.#now(keyId)
-    return usageOf(this.#stateOf(keyId, rules, at), rules, at)
+    return toUsage(this.#stateOf(keyId, rules, at), rules, at)
   }
 
   async unban(keyId: string): Promise<'lifted' | 'not-banned'> {
@@ -82,10 +82,10 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
     const stored = this.#states.get(keyId, at.nowMs)
     const lastKnown = known(keyId)
     const share = lastKnown && shareOfKnown(lastKnown, rules, replicas)
-    return openShare(stored && share ? stricter(stored, share) : (stored ?? share), rules, at, replicas)
+    return openShare(stored && share ? mergeStricter(stored, share) : (stored ?? share), rules, at, replicas)
   }
 
   #keep(keyId: string, state: QuotaState, ban: Pick<BanRules, 'forgetAfterMs'>, { nowMs }: Instant): void {
-    this.#states.set(keyId, state, forgettableAtMs(state, ban), nowMs)
+    this.#states.set(keyId, state, expiresAtMs(state, ban), nowMs)
   }
 }

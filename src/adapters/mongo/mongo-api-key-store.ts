@@ -34,7 +34,7 @@ export class MongoApiKeyStore implements ApiKeyStore {
 
   async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
     try {
-      await callMongo(() => this.#keys.insertOne(documentOf(key), SERVER_TIME_LIMIT))
+      await callMongo(() => this.#keys.insertOne(toDocument(key), SERVER_TIME_LIMIT))
       return 'inserted'
     } catch (error) {
       if (isDuplicateKey(error)) return 'taken'
@@ -45,7 +45,7 @@ export class MongoApiKeyStore implements ApiKeyStore {
   async findBySecretHash(secretHash: string): Promise<ApiKey | undefined> {
     const found = await callMongo(() => this.#keys.findOne({ secretHash }, SERVER_TIME_LIMIT))
     if (!found) return undefined
-    const { lastUsedAtMs, ...key } = storedKeyOf(found)
+    const { lastUsedAtMs, ...key } = toStoredKey(found)
     const nowMs = this.clock.nowMs()
     // Nobody waits for the note, and no request fails for it: the next look-up makes it anew.
     if (isUseToNote(key, lastUsedAtMs, nowMs))
@@ -55,13 +55,13 @@ export class MongoApiKeyStore implements ApiKeyStore {
 
   async findById(keyId: string): Promise<StoredApiKey | undefined> {
     const found = await callMongo(() => this.#keys.findOne({ _id: keyId }, SERVER_TIME_LIMIT))
-    return found ? storedKeyOf(found) : undefined
+    return found ? toStoredKey(found) : undefined
   }
 
   async list({ owner, plan }: { owner?: string; plan?: PlanName }): Promise<readonly StoredApiKey[]> {
     const filter = { ...(owner === undefined ? {} : { owner }), ...(plan === undefined ? {} : { plan }) }
     const found = await callMongo(() => this.#keys.find(filter, SERVER_TIME_LIMIT).sort({ createdAt: 1, _id: 1 }).toArray())
-    return found.map(storedKeyOf)
+    return found.map(toStoredKey)
   }
 
   async changePlan(keyId: string, { plan, limits }: Subscription): Promise<StoredApiKey | undefined> {
@@ -79,11 +79,11 @@ export class MongoApiKeyStore implements ApiKeyStore {
 
   async #change(filter: Filter<ApiKeyDocument>, update: UpdateFilter<ApiKeyDocument>): Promise<StoredApiKey | undefined> {
     const changed = await callMongo(() => this.#keys.findOneAndUpdate(filter, update, { returnDocument: 'after', ...SERVER_TIME_LIMIT }))
-    return changed ? storedKeyOf(changed) : undefined
+    return changed ? toStoredKey(changed) : undefined
   }
 }
 
-function documentOf({ keyId, limits, createdAtMs, expiresAtMs, revokedAtMs, ...same }: ApiKey): ApiKeyDocument {
+function toDocument({ keyId, limits, createdAtMs, expiresAtMs, revokedAtMs, ...same }: ApiKey): ApiKeyDocument {
   return {
     _id: keyId,
     secretHash: same.secretHash,
@@ -92,13 +92,13 @@ function documentOf({ keyId, limits, createdAtMs, expiresAtMs, revokedAtMs, ...s
     plan: same.plan,
     ...(limits ? { limits: { minute: limits.minute, day: limits.day } } : {}),
     createdAt: new Date(createdAtMs),
-    generation: same.generation,
+    generation: same.version,
     ...(expiresAtMs === undefined ? {} : { expiresAt: new Date(expiresAtMs) }),
     ...(revokedAtMs === undefined ? {} : { revokedAt: new Date(revokedAtMs) }),
   }
 }
 
-function storedKeyOf({ _id, limits, createdAt, expiresAt, revokedAt, lastUsedAt, ...same }: ApiKeyDocument): StoredApiKey {
+function toStoredKey({ _id, limits, createdAt, expiresAt, revokedAt, lastUsedAt, ...same }: ApiKeyDocument): StoredApiKey {
   return {
     keyId: _id,
     secretHash: same.secretHash,
@@ -107,7 +107,7 @@ function storedKeyOf({ _id, limits, createdAt, expiresAt, revokedAt, lastUsedAt,
     plan: same.plan,
     ...(limits ? { limits: { minute: limits.minute, day: limits.day } } : {}),
     createdAtMs: createdAt.getTime(),
-    generation: same.generation,
+    version: same.generation,
     ...(expiresAt ? { expiresAtMs: expiresAt.getTime() } : {}),
     ...(revokedAt ? { revokedAtMs: revokedAt.getTime() } : {}),
     ...(lastUsedAt ? { lastUsedAtMs: lastUsedAt.getTime() } : {}),

@@ -17,7 +17,7 @@ const ANSWER_TRAVELS_MS = 400
 
 export interface MongoConnectionOptions {
   /** The longest that an answer may take before its connection counts as broken; 0 for as long as the server is alive. */
-  readonly answerTimeoutMs?: number
+  readonly responseTimeoutMs?: number
 }
 
 /** A pool of connections to one database. Once `open`, it opens connections when they are needed, and again whenever MongoDB returns. */
@@ -26,9 +26,9 @@ export class MongoConnection {
   readonly #client: MongoClient
 
   /** `url` names the database in its path (`petstore` when it does not). Nothing is connected yet. Throws `SettingError` for a URL that cannot be used. */
-  constructor(url: string, { answerTimeoutMs = NETWORK_TIMEOUT_MS }: MongoConnectionOptions = {}) {
+  constructor(url: string, { responseTimeoutMs = NETWORK_TIMEOUT_MS }: MongoConnectionOptions = {}) {
     try {
-      this.#client = new MongoClient(url, optionsWith(answerTimeoutMs))
+      this.#client = new MongoClient(url, optionsWith(responseTimeoutMs))
       checkTlsFiles(this.#client.options)
       const named = this.#client.db().databaseName
       const isDefault = named === 'test' && !/^[^?]*\/test([?]|$)/.test(url)
@@ -59,18 +59,18 @@ export class MongoConnection {
   }
 }
 
-function optionsWith(answerTimeoutMs: number): MongoClientOptions {
+function optionsWith(responseTimeoutMs: number): MongoClientOptions {
   return {
     appName: 'petstore',
     serverSelectionTimeoutMS: NETWORK_TIMEOUT_MS,
     connectTimeoutMS: NETWORK_TIMEOUT_MS,
     waitQueueTimeoutMS: NETWORK_TIMEOUT_MS,
     // A frozen server and a half-open connection look alike: nothing comes back. Both end here.
-    socketTimeoutMS: answerTimeoutMs,
+    socketTimeoutMS: responseTimeoutMs,
     // Acknowledged means on the journals of a majority: no failover takes it back. One by one, because only so they go before the URL's.
     w: 'majority',
     journal: true,
-    wtimeoutMS: Math.max(0, answerTimeoutMs - ANSWER_TRAVELS_MS),
+    wtimeoutMS: Math.max(0, responseTimeoutMs - ANSWER_TRAVELS_MS),
     readConcernLevel: 'majority',
     readPreference: 'primary',
     retryWrites: true,

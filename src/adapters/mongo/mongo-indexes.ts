@@ -26,7 +26,7 @@ const REFUSALS_OF_THE_USER = new Set([13, 18])
  * `OperatorError` with the index and the reason when MongoDB answers that it will not.
  */
 export async function ensureIndexes(url: string): Promise<void> {
-  const connection = new MongoConnection(url, { answerTimeoutMs: 0 })
+  const connection = new MongoConnection(url, { responseTimeoutMs: 0 })
   try {
     const quorum = await commitQuorum(connection.db)
     for (const index of INDEXES) await ensureIndex(connection.db, index, quorum)

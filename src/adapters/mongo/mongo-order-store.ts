@@ -18,7 +18,7 @@ export class MongoOrderStore implements OrderStore {
   readonly #orders: Collection<OrderDocument>
 
   constructor(db: Db) {
-    this.#orders = ordersOf(db)
+    this.#orders = ordersCollection(db)
   }
 
   async list(request: PageRequest<OrderStatus>): Promise<readonly Order[]> {
@@ -34,6 +34,6 @@ export class MongoOrderStore implements OrderStore {
   }
 }
 
-export function ordersOf(db: Db): Collection<OrderDocument> {
+export function ordersCollection(db: Db): Collection<OrderDocument> {
   return db.collection<OrderDocument>('orders', { useBigInt64: true })
 }

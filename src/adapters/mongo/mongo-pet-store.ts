@@ -16,7 +16,7 @@ export class MongoPetStore implements PetStore {
   readonly #pets: Collection<PetDocument>
 
   constructor(db: Db) {
-    this.#pets = petsOf(db)
+    this.#pets = petsCollection(db)
   }
 
   async insert({ id, name, categoryId, status }: Pet): Promise<'inserted' | 'taken'> {
@@ -31,19 +31,19 @@ export class MongoPetStore implements PetStore {
 
   async find(id: bigint): Promise<Pet | undefined> {
     const found = await callMongo(() => this.#pets.findOne({ _id: id }, SERVER_TIME_LIMIT))
-    return found ? petOf(found) : undefined
+    return found ? toPet(found) : undefined
   }
 
   async list(request: PageRequest<PetStatus>): Promise<readonly Pet[]> {
-    return (await listByKeyset(this.#pets, request)).map(petOf)
+    return (await listByKeyset(this.#pets, request)).map(toPet)
   }
 }
 
 /** Every whole number of 64 bits is a bigint here, ids and categories alike. */
-export function petsOf(db: Db): Collection<PetDocument> {
+export function petsCollection(db: Db): Collection<PetDocument> {
   return db.collection<PetDocument>('pets', { useBigInt64: true })
 }
 
-function petOf({ _id, name, categoryId, status }: PetDocument): Pet {
+function toPet({ _id, name, categoryId, status }: PetDocument): Pet {
   return { id: _id, name, categoryId, status }
 }

@@ -5,9 +5,9 @@ import type { SeedStore } from '../../core/ports/seed-store.js'
 import { callMongo } from './mongo-call.js'
 import { MongoCounter } from './mongo-counter.js'
 import type { OrderDocument } from './mongo-order-store.js'
-import { ordersOf } from './mongo-order-store.js'
+import { ordersCollection } from './mongo-order-store.js'
 import type { PetDocument } from './mongo-pet-store.js'
-import { petsOf } from './mongo-pet-store.js'
+import { petsCollection } from './mongo-pet-store.js'
 
 /** Nobody waits at the other end of a request: a count over millions and a thousand rows at once may take their time. */
 export const BULK_TIMEOUT_MS = 60_000
@@ -21,8 +21,8 @@ export class MongoSeedStore implements SeedStore {
   readonly #orderCounter: MongoCounter
 
   constructor(db: Db) {
-    this.#pets = petsOf(db)
-    this.#orders = ordersOf(db)
+    this.#pets = petsCollection(db)
+    this.#orders = ordersCollection(db)
     this.#petCounter = new MongoCounter(db, 'pets')
     this.#orderCounter = new MongoCounter(db, 'orders')
   }

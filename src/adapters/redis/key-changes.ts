@@ -10,7 +10,7 @@ export interface KeyChange {
 const PARDONED = 'pardoned '
 
 /**
- * Tells all replicas at once that something of a key was changed. Only refusals that are remembered for a second hang on it: a message
+ * Tells all replicas at once that something of a key was changed. Only rejections that are remembered for a second hang on it: a message
  * that is lost delays the change by that second.
  */
 export class KeyChanges {

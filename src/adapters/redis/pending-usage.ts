@@ -1,13 +1,13 @@
-import type { QuotaRules, Report } from '../../core/quota.js'
+import type { QuotaRules, UsageDelta } from '../../core/quota.js'
 import type { WindowName, WindowNumbers } from '../../core/window.js'
 
 interface Entry {
   readonly rules: QuotaRules
-  readonly report: Report
+  readonly report: UsageDelta
 }
 
 /** What this replica decided by itself and Redis does not know yet, by key. Whoever takes a report out owns it: so it is told once. */
-export class Unsettled {
+export class PendingUsage {
   readonly #entries = new Map<string, Entry>()
 
   get keyIds(): string[] {
@@ -15,7 +15,7 @@ export class Unsettled {
   }
 
   /** What is of an older window than another report is dropped: that window is over. */
-  add(keyId: string, rules: QuotaRules, report: Report): void {
+  add(keyId: string, rules: QuotaRules, report: UsageDelta): void {
     const before = this.#entries.get(keyId)?.report
     this.#entries.set(keyId, { rules, report: before ? sum(before, report) : report })
   }
@@ -36,10 +36,10 @@ export class Unsettled {
   }
 }
 
-function sum(one: Report, other: Report): Report {
+function sum(one: UsageDelta, other: UsageDelta): UsageDelta {
   const latest = (name: WindowName) => Math.max(one.window[name], other.window[name])
   const window = { minute: latest('minute'), day: latest('day') }
-  const of = ({ window: counted }: Report, name: WindowName, count: number) => (counted[name] === window[name] ? count : 0)
+  const of = ({ window: counted }: UsageDelta, name: WindowName, count: number) => (counted[name] === window[name] ? count : 0)
   const used = (name: WindowName) => of(one, name, one.used[name]) + of(other, name, other.used[name])
   return {
     window,

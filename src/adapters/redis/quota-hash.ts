@@ -1,4 +1,4 @@
-import type { Asking, Charge, QuotaRules, QuotaState, Report } from '../../core/quota.js'
+import type { KeyVersion, Charge, QuotaRules, QuotaState, UsageDelta } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { strikesToBan } from '../../core/quota.js'
 import { minutePhaseSeconds } from '../../core/window.js'
@@ -20,7 +20,7 @@ type Command = (key: string, ...args: (string | number)[]) => Promise<ScriptRepl
 /** A name of its own: commands are defined for a whole client, and a second one of a name would replace the first. */
 const COMMAND = 'petstoreQuota'
 const OUTCOMES = ['refused', 'charged', 'outdated'] as const
-const NO_REPORT: Report = { window: { minute: -1, day: -1 }, strikes: 0, used: { minute: 0, day: 0 } }
+const NO_REPORT: UsageDelta = { window: { minute: -1, day: -1 }, strikes: 0, used: { minute: 0, day: 0 } }
 const NO_RULES: QuotaRules = {
   limits: { minute: 0, day: 0 },
   ban: { graceMs: 0, minStrikes: 0, firstMs: 0, longestMs: 0, forgetAfterMs: 0 },
@@ -41,17 +41,17 @@ export class QuotaHash {
     this.#run = command.bind(client)
   }
 
-  take(keyId: string, rules: QuotaRules, asking: Asking, report?: Report): Promise<QuotaReply> {
-    return this.#call('take', keyId, rules, asking, report)
+  take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, report?: UsageDelta): Promise<QuotaReply> {
+    return this.#call('take', keyId, rules, keyVersion, report)
   }
 
   /** Adds what a replica decided by itself, and decides nothing. */
-  settle(keyId: string, rules: QuotaRules, report: Report): Promise<QuotaReply> {
-    return this.#call('settle', keyId, rules, undefined, report)
+  reconcile(keyId: string, rules: QuotaRules, report: UsageDelta): Promise<QuotaReply> {
+    return this.#call('reconcile', keyId, rules, undefined, report)
   }
 
   refund(keyId: string, rules: QuotaRules, charge: Charge): Promise<QuotaReply> {
-    return this.settle(keyId, rules, { window: charge, strikes: 0, used: { minute: -1, day: -1 } })
+    return this.reconcile(keyId, rules, { window: charge, strikes: 0, used: { minute: -1, day: -1 } })
   }
 
   peek(keyId: string, rules: QuotaRules): Promise<QuotaReply> {
@@ -63,22 +63,22 @@ export class QuotaHash {
     return this.#call('unban', keyId)
   }
 
-  announce(keyId: string, generation: number): Promise<QuotaReply> {
-    return this.#call('announce', keyId, NO_RULES, { generation })
+  announce(keyId: string, version: number): Promise<QuotaReply> {
+    return this.#call('announce', keyId, NO_RULES, { version })
   }
 
   /** Runs the script on a hash that is nobody's, in the slot of `keyId`: what would fail decisions fails it too. */
   probe(keyId = 'nobody'): Promise<QuotaReply> {
-    return this.#call('announce', keyId, NO_RULES, { generation: 1 }, NO_REPORT, `probe:{${keyId}}`)
+    return this.#call('announce', keyId, NO_RULES, { version: 1 }, NO_REPORT, `probe:{${keyId}}`)
   }
 
   async #call(
     what: string,
     keyId: string,
     rules = NO_RULES,
-    asking: Asking = { generation: 0 },
+    keyVersion: KeyVersion = { version: 0 },
     report = NO_REPORT,
-    hash = hashOf(keyId),
+    hash = quotaKey(keyId),
   ): Promise<QuotaReply> {
     const { limits, ban } = rules
     const phaseSeconds = minutePhaseSeconds(keyId)
@@ -94,8 +94,8 @@ export class QuotaHash {
       ban.firstMs,
       ban.longestMs,
       ban.forgetAfterMs,
-      asking.generation,
-      asking.fresh ? 1 : 0,
+      keyVersion.version,
+      keyVersion.justRead ? 1 : 0,
       report.window.minute,
       report.window.day,
       report.strikes,
@@ -107,19 +107,19 @@ export class QuotaHash {
 }
 
 /** Braces: what a Redis Cluster places together. */
-export function hashOf(keyId: string): string {
+export function quotaKey(keyId: string): string {
   return `quota:{${keyId}}`
 }
 
-function stateOf([minute = 0, minuteUsed = 0, day = 0, dayUsed = 0, strikes = 0, firstRefusalMs = 0, ...rest]: number[]): QuotaState {
-  const [bannedUntilMs = 0, banLevel = 0, generation = 0] = rest
+function stateOf([minute = 0, minuteUsed = 0, day = 0, dayUsed = 0, strikes = 0, firstRejectionMs = 0, ...rest]: number[]): QuotaState {
+  const [bannedUntilMs = 0, banLevel = 0, version = 0] = rest
   return {
     window: { minute, day },
     used: { minute: minuteUsed, day: dayUsed },
     strikes,
-    ...(firstRefusalMs > 0 ? { firstRefusalMs } : {}),
+    ...(firstRejectionMs > 0 ? { firstRejectionMs } : {}),
     bannedUntilMs,
     banLevel,
-    generation,
+    version,
   }
 }

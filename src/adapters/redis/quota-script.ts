@@ -1,10 +1,10 @@
 /**
  * `transition` of core/quota.ts and what goes with it, on one hash, in one step: the words are there, and tests compare the two on
- * random traffic. Fields: m, c number and count of the minute; d, e of the day; s strikes and f first refusal (ms) of the minute;
- * b end of the ban (ms), l bans in a row, g generation. What is 0 is not stored.
+ * random traffic. Fields: m, c number and count of the minute; d, e of the day; s strikes and f first rejection (ms) of the minute;
+ * b end of the ban (ms), l bans in a row, g version. What is 0 is not stored.
  *
  * KEYS[1] the hash. ARGV: 1 what to do; 2 Unix time in ms, 0 for the server's own; 3 phase; 4, 5 limits of minute and day; 6 grace ms;
- * 7 strikes to a ban; 8, 9 first and longest ban ms; 10 ms until bans are forgotten; 11 generation; 12 whether it holds anyway;
+ * 7 strikes to a ban; 8, 9 first and longest ban ms; 10 ms until bans are forgotten; 11 version; 12 whether it holds anyway;
  * 13, 14 windows of the report; 15 its strikes; 16, 17 its uses of minute and day.
  * Returns what became of it (1 charged or done, 0 refused, 2 outdated), the time, and the fields.
  */
@@ -58,7 +58,7 @@ local function save()
   if opened or b ~= stored[7] then
     local forgettable = math.max((d + 1) * 86400000, (m + 1) * 60000)
     if l > 0 then forgettable = math.max(forgettable, b + a[10]) end
-    -- A minute more than any replica remembers a record of a key: until then its generation has to be known.
+    -- A minute more than any replica remembers a record of a key: until then its version has to be known.
     redis.call('PEXPIRE', key, string.format('%.0f', math.max(forgettable - now, 60000)))
   end
 end
@@ -91,7 +91,7 @@ if a[13] == m then c = math.max(0, c + a[16]) end
 if a[14] == d then e = math.max(0, e + a[17]) end
 if a[13] == m and a[15] > 0 and now >= b then strike(a[15]) end
 
-if op == 'settle' then
+if op == 'reconcile' then
   save()
   return reply(1)
 end

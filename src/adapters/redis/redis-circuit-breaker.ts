@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { RedisClient } from './redis-client.js'
 
 /** The longest that a request waits for Redis. */
-const ANSWER_TIMEOUT_MS = 90
+const RESPONSE_TIMEOUT_MS = 90
 /** How often Redis is asked whether it is back. */
 const PROBE_MS = 250
 /** A connection on which a probe was not answered for so long is given up for a new one. */
@@ -26,7 +26,7 @@ const CONSEQUENCES = [
 ]
 
 /** Redis did not answer, or not in time. */
-export class RedisAway extends Error {
+export class RedisUnavailable extends Error {
   /** Whether the command may have been executed all the same, now or later. */
   readonly maybeExecuted: boolean
 
@@ -36,9 +36,9 @@ export class RedisAway extends Error {
   }
 }
 
-export interface RedisLinkOptions {
-  /** A command that fails exactly when decisions would, in a Redis Cluster those of the slot of `near`. */
-  readonly probe: (client: RedisClient, near: string | undefined) => Promise<unknown>
+export interface RedisCircuitBreakerOptions {
+  /** A command that fails exactly when decisions would, in a Redis Cluster those of the slot of `hashTag`. */
+  readonly probe: (client: RedisClient, hashTag: string | undefined) => Promise<unknown>
 }
 
 /** `reason`: what the client said last, without the command that it said it of, which may hold a password. */
@@ -48,7 +48,7 @@ type Listener = (isUp: boolean, reason?: string) => void
  * A connection with a breaker: the first command without a timely answer opens it, and from then on nobody waits. A probe of its own
  * closes it again.
  */
-export class RedisLink {
+export class RedisCircuitBreaker {
   #isUp = false
   #isClosed = false
   /** What the listeners were told last. */
@@ -59,7 +59,7 @@ export class RedisLink {
 
   constructor(
     private readonly client: RedisClient,
-    private readonly options: RedisLinkOptions,
+    private readonly options: RedisCircuitBreakerOptions,
   ) {
     // Without a listener ioredis would write it to the console.
     for (const event of ['error', 'nodeError', 'sentinelError']) client.on(event, (error: Error) => this.#note(error))
@@ -86,16 +86,16 @@ export class RedisLink {
   }
 
   /**
-   * Sends one command. Throws `RedisAway` within 100 ms, at once while the breaker is open. `near`: the hash tag of its key. Of a Redis
+   * Sends one command. Throws `RedisUnavailable` within 100 ms, at once while the breaker is open. `hashTag`: the hash tag of its key. Of a Redis
    * Cluster one node may be away, and it is that node that has to answer before the breaker closes.
    */
-  async call<Reply>(command: (client: RedisClient) => Promise<Reply>, near?: string): Promise<Reply> {
-    if (!this.#isUp) throw new RedisAway(`Redis is away (${this.#lastReason})`, { maybeExecuted: false })
+  async call<Reply>(command: (client: RedisClient) => Promise<Reply>, hashTag?: string): Promise<Reply> {
+    if (!this.#isUp) throw new RedisUnavailable(`Redis is away (${this.#lastReason})`, { maybeExecuted: false })
     try {
-      return await withinMs(ANSWER_TIMEOUT_MS, command(this.client))
+      return await withinMs(RESPONSE_TIMEOUT_MS, command(this.client))
     } catch (error) {
-      this.#goDown(error, near)
-      throw new RedisAway('Redis did not answer', { maybeExecuted: maybeExecuted(error), cause: error })
+      this.#goDown(error, hashTag)
+      throw new RedisUnavailable('Redis did not answer', { maybeExecuted: maybeExecuted(error), cause: error })
     }
   }
 
@@ -105,11 +105,11 @@ export class RedisLink {
     await this.#connecting
   }
 
-  #goDown(cause: unknown, near?: string): void {
+  #goDown(cause: unknown, hashTag?: string): void {
     if (!this.#isUp || this.#isClosed) return
     this.#isUp = false
     this.#lastReason = toReason(cause)
-    this.#connecting = this.#probeUntilUp(near)
+    this.#connecting = this.#probeUntilUp(hashTag)
     this.#tell(false)
   }
 
@@ -134,37 +134,37 @@ export class RedisLink {
     else if (status !== 'ready') throw new Error(NO_CONNECTION)
   }
 
-  async #probeUntilUp(near?: string): Promise<void> {
-    while (!this.#isClosed && !(await this.#probe(near))) await sleep(PROBE_MS)
+  async #probeUntilUp(hashTag?: string): Promise<void> {
+    while (!this.#isClosed && !(await this.#probe(hashTag))) await sleep(PROBE_MS)
     if (this.#isClosed) return
     this.#isUp = true
     this.#tell(true)
   }
 
-  async #probe(near?: string): Promise<boolean> {
+  async #probe(hashTag?: string): Promise<boolean> {
     try {
       await withinMs(PROBE_TIMEOUT_MS, this.#untilConnected())
       const sentMs = performance.now()
-      await withinMs(PROBE_TIMEOUT_MS, this.options.probe(this.client, near))
+      await withinMs(PROBE_TIMEOUT_MS, this.options.probe(this.client, hashTag))
       // What answers later than decisions may wait would open the breaker again with the next one.
-      if (performance.now() - sentMs > ANSWER_TIMEOUT_MS) throw new Error('Redis answers too slowly')
+      if (performance.now() - sentMs > RESPONSE_TIMEOUT_MS) throw new Error('Redis answers too slowly')
       return true
     } catch (error) {
       this.#note(error)
       // A frozen server and a half-open connection look alike. What was sent on the connection is given up with it.
-      if (error instanceof NoAnswer && !this.#isClosed) this.client.disconnect(true)
+      if (error instanceof ResponseTimeout && !this.#isClosed) this.client.disconnect(true)
       return false
     }
   }
 }
 
-class NoAnswer extends Error {}
+class ResponseTimeout extends Error {}
 
 /** A process that was busy itself first reads the answers that have arrived meanwhile. */
 async function withinMs<Value>(timeoutMs: number, answer: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => setImmediate(() => reject(new NoAnswer(`No answer within ${timeoutMs} ms`))), timeoutMs)
+    timer = setTimeout(() => setImmediate(() => reject(new ResponseTimeout(`No answer within ${timeoutMs} ms`))), timeoutMs)
   })
   return Promise.race([answer, timeout]).finally(() => clearTimeout(timer))
 }
@@ -175,7 +175,7 @@ function sleep(ms: number): Promise<void> {
 
 /** Redis refuses before it executes, and what was never sent cannot be executed; after that all is open. */
 function maybeExecuted(error: unknown): boolean {
-  if (error instanceof NoAnswer) return true
+  if (error instanceof ResponseTimeout) return true
   if (!(error instanceof Error)) return true
   return error.name !== 'ReplyError' && !error.message.includes('enableOfflineQueue')
 }

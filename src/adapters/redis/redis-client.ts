@@ -46,7 +46,7 @@ export function makeRedisClient(url: string): RedisClient {
     throw new SettingError(
       'REDIS_URL cannot be used: it must be redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS) and hosts; write an @ in a password or a path as %40',
     )
-  const nodes = hosts.split(',').map((host) => nodeOf(host, scheme.endsWith('+sentinel') ? SENTINEL_PORT : REDIS_PORT))
+  const nodes = hosts.split(',').map((host) => parseNode(host, scheme.endsWith('+sentinel') ? SENTINEL_PORT : REDIS_PORT))
   const options = parseOptions(query, scheme)
   const common = {
     ...OPTIONS,
@@ -103,7 +103,7 @@ function makeSingle(node: Node, path: string, common: CommonOptions): Redis {
   const client: Redis = new Redis({
     ...common,
     ...node,
-    db: databaseOf(path),
+    db: parseDatabase(path),
     Connector: makeConnector((error) => client.emit('nodeError', error)),
   })
   return client
@@ -139,14 +139,14 @@ function makeSentinel(nodes: Node[], path: string, common: CommonOptions, option
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
     name,
-    db: databaseOf(database),
+    db: parseDatabase(database),
     sentinelRetryStrategy: () => RECONNECT_MS,
     Connector: makeSentinelConnector((error) => client.emit('sentinelError', error)),
   })
   return client
 }
 
-function nodeOf(text: string, defaultPort: number): Node {
+function parseNode(text: string, defaultPort: number): Node {
   const [, host = '', portText] = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(text) ?? []
   const port = portText === undefined ? defaultPort : Number(portText)
   if (!host || port < 1 || port > 65_535) throw new SettingError('REDIS_URL cannot be used: a host is not host or host:port')
@@ -161,7 +161,7 @@ function decoded(text: string): string {
   }
 }
 
-function databaseOf(text: string): number {
+function parseDatabase(text: string): number {
   if (!/^\d{0,4}$/.test(text)) throw new SettingError('REDIS_URL cannot be used: the database must be a number')
   return Number(text)
 }

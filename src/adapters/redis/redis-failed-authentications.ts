@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { AddressQuota } from '../../core/address-quota.js'
-import { addressQuotaAfter, countedUnder } from '../../core/address-quota.js'
+import { addressQuotaAfter, failureBucketKey } from '../../core/address-quota.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 import type { RedisClient } from './redis-client.js'
-import type { RedisLink } from './redis-circuit-breaker.js'
+import type { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 
 /** Beyond this number, an IP address that has reached the limit may cost one more Redis call. */
 const REMEMBERED_NAMES = 10_000
@@ -23,14 +23,14 @@ export class RedisFailedAuthentications implements FailedAuthentications {
 
   /** `perMinute`: failures that an address may make in a minute, 1 or more. */
   constructor(
-    { client, link }: { client: RedisClient; link: RedisLink },
+    { client, breaker }: { client: RedisClient; breaker: RedisCircuitBreaker },
     private readonly perMinute: number,
     private readonly clock: Clock,
   ) {
     const options = { points: perMinute, duration: 60, keyPrefix: 'failed-authentications' }
     this.#limiter = new RateLimiterRedis({
       ...options,
-      storeClient: new LimiterClient(client, link),
+      storeClient: new LimiterClient(client, breaker),
       rejectIfRedisNotReady: true,
       insuranceLimiter: new RateLimiterMemory(options),
     })
@@ -38,7 +38,7 @@ export class RedisFailedAuthentications implements FailedAuthentications {
 
   async peek(address: string): Promise<AddressQuota> {
     const nowMs = this.clock.nowMs()
-    const name = countedUnder(address, nowMs)
+    const name = failureBucketKey(address, nowMs)
     if (this.#exhausted.get(name)) return addressQuotaAfter(this.perMinute, this.perMinute, nowMs)
     const counted = await this.#limiter.get(name)
     return this.#quotaAfter(counted?.consumedPoints ?? 0, name, nowMs)
@@ -46,9 +46,9 @@ export class RedisFailedAuthentications implements FailedAuthentications {
 
   async count(address: string): Promise<{ admitted: boolean; quota: AddressQuota }> {
     const nowMs = this.clock.nowMs()
-    const name = countedUnder(address, nowMs)
+    const name = failureBucketKey(address, nowMs)
     if (this.#exhausted.get(name)) return { admitted: false, quota: addressQuotaAfter(this.perMinute, this.perMinute, nowMs) }
-    const { consumedPoints } = await this.#limiter.consume(name).catch(asRefusal)
+    const { consumedPoints } = await this.#limiter.consume(name).catch(asRejection)
     return { admitted: consumedPoints <= this.perMinute, quota: this.#quotaAfter(consumedPoints, name, nowMs) }
   }
 
@@ -58,8 +58,8 @@ export class RedisFailedAuthentications implements FailedAuthentications {
   }
 }
 
-/** A refusal is rejected by the library, like a failure; it tells as much as an admission does. */
-function asRefusal(reason: unknown): RateLimiterRes {
+/** A rejection is rejected by the library, like a failure; it tells as much as an admission does. */
+function asRejection(reason: unknown): RateLimiterRes {
   if (reason instanceof RateLimiterRes) return reason
   throw reason
 }
@@ -70,11 +70,11 @@ type Increment = (args: string[]) => Promise<unknown>
 class LimiterClient {
   constructor(
     private readonly client: RedisClient,
-    private readonly link: RedisLink,
+    private readonly breaker: RedisCircuitBreaker,
   ) {}
 
   get status(): string {
-    return this.link.isUp ? 'ready' : 'away'
+    return this.breaker.isUp ? 'ready' : 'away'
   }
 
   /** The limiter defines `rlflxIncr`: there may be no other limiter on this client. */
@@ -83,7 +83,7 @@ class LimiterClient {
   }
 
   async rlflxIncr(args: string[]): Promise<unknown> {
-    return this.link.call((client) => (client as unknown as { rlflxIncr: Increment }).rlflxIncr(args), tagOf(args[0]))
+    return this.breaker.call((client) => (client as unknown as { rlflxIncr: Increment }).rlflxIncr(args), tagOf(args[0]))
   }
 
   multi() {
@@ -97,7 +97,7 @@ class LimiterClient {
         commands.push(['pttl', name])
         return chain
       },
-      exec: async () => this.link.call((client) => client.multi(commands).exec(), tagOf(commands[0]?.[1])),
+      exec: async () => this.breaker.call((client) => client.multi(commands).exec(), tagOf(commands[0]?.[1])),
     }
     return chain
   }

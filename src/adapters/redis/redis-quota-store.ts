@@ -1,15 +1,15 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../core/ports/clock.js'
 import type { Outdated, QuotaStore } from '../../core/ports/quota-store.js'
-import type { Asking, Charge, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
-import { usageOf, verdictOf } from '../../core/quota.js'
+import type { KeyVersion, Charge, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
+import { toUsage, toVerdict } from '../../core/quota.js'
 import { minutePhaseSeconds } from '../../core/window.js'
 import type { QuotaReply } from './quota-hash.js'
 import type { RedisConnection } from './redis-connection.js'
-import { RedisAway } from './redis-circuit-breaker.js'
-import { RefusalMemory } from './rejection-cache.js'
+import { RedisUnavailable } from './redis-circuit-breaker.js'
+import { RejectionCache } from './rejection-cache.js'
 import { SharedClock } from './shared-clock.js'
-import { Unsettled } from './pending-usage.js'
+import { PendingUsage } from './pending-usage.js'
 
 /** Beyond this many keys, those that were used longest ago are not known when Redis goes away. */
 const KNOWN_KEYS = 50_000
@@ -24,7 +24,7 @@ export interface RedisQuotaStoreDeps {
   readonly redis: RedisConnection
   readonly clock: Clock
   readonly makeLocalQuotas: MakeLocalQuotas
-  readonly refusals?: RefusalMemory
+  readonly rejections?: RejectionCache
 }
 
 /**
@@ -36,98 +36,100 @@ export class RedisQuotaStore implements QuotaStore {
   readonly #clock: Clock
   readonly #sharedClock: SharedClock
   readonly #known = new LRUCache<string, QuotaState>({ max: KNOWN_KEYS })
-  readonly #refusals: RefusalMemory
-  readonly #unsettled = new Unsettled()
+  readonly #rejections: RejectionCache
+  readonly #pendingUsage = new PendingUsage()
   /** One for all outages: what it has given out of a window it does not give out again in the next one. */
   readonly #local: QuotaStore
 
-  constructor({ redis, clock, makeLocalQuotas, refusals = new RefusalMemory() }: RedisQuotaStoreDeps) {
+  constructor({ redis, clock, makeLocalQuotas, rejections = new RejectionCache() }: RedisQuotaStoreDeps) {
     this.#redis = redis
-    this.#refusals = refusals
+    this.#rejections = rejections
     this.#clock = clock
     this.#sharedClock = new SharedClock(clock)
     this.#local = makeLocalQuotas(this.#sharedClock, (keyId) => this.#known.get(keyId))
-    redis.link.onChange((isUp) => {
-      this.#refusals.clear()
-      if (isUp) void this.#settleAll()
+    redis.breaker.onChange((isUp) => {
+      this.#rejections.clear()
+      if (isUp) void this.#reconcileAll()
     })
     redis.keyChanges.onChange((keyId, { pardoned }) => {
-      this.#refusals.forget(keyId)
-      if (pardoned) this.#unsettled.forgetStrikes(keyId)
+      this.#rejections.forget(keyId)
+      if (pardoned) this.#pendingUsage.forgetStrikes(keyId)
     })
   }
 
-  async take(keyId: string, rules: QuotaRules, asking: Asking): Promise<Verdict | Outdated> {
-    const swallowed = this.#refusals.refuse(keyId, rules, asking, this.#at(keyId))
-    if (swallowed) {
-      const { state, isStrike, verdict } = swallowed
-      if (isStrike) this.#unsettled.add(keyId, rules, { window: state.window, strikes: 1, used: { minute: 0, day: 0 } })
+  async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | Outdated> {
+    const cached = this.#rejections.refuse(keyId, rules, keyVersion, this.#at(keyId))
+    if (cached) {
+      const { state, isStrike, verdict } = cached
+      if (isStrike) this.#pendingUsage.add(keyId, rules, { window: state.window, strikes: 1, used: { minute: 0, day: 0 } })
       return verdict
     }
-    if (!this.#redis.link.isUp) return this.#takeLocally(keyId, rules, asking)
+    if (!this.#redis.breaker.isUp) return this.#takeLocally(keyId, rules, keyVersion)
 
-    const unsettled = this.#unsettled.take(keyId)
+    const pendingUsage = this.#pendingUsage.take(keyId)
     try {
-      const { became, at, state } = await this.#call(keyId, () => this.#redis.quotaHash.take(keyId, rules, asking, unsettled?.report))
+      const { became, at, state } = await this.#call(keyId, () =>
+        this.#redis.quotaHash.take(keyId, rules, keyVersion, pendingUsage?.report),
+      )
       if (became === 'outdated') {
-        if (unsettled) this.#unsettled.add(keyId, rules, unsettled.report)
+        if (pendingUsage) this.#pendingUsage.add(keyId, rules, pendingUsage.report)
         return { kind: 'outdated' }
       }
-      const verdict = verdictOf(state, rules, at, { charged: became === 'charged' })
-      if (verdict.kind !== 'admitted') this.#refusals.remember(keyId, asking, state, at)
+      const verdict = toVerdict(state, rules, at, { charged: became === 'charged' })
+      if (verdict.kind !== 'admitted') this.#rejections.remember(keyId, keyVersion, state, at)
       return verdict
     } catch (error) {
-      if (!(error instanceof RedisAway)) throw error
-      if (unsettled && !error.maybeExecuted) this.#unsettled.add(keyId, rules, unsettled.report)
-      return this.#takeLocally(keyId, rules, asking, error)
+      if (!(error instanceof RedisUnavailable)) throw error
+      if (pendingUsage && !error.maybeExecuted) this.#pendingUsage.add(keyId, rules, pendingUsage.report)
+      return this.#takeLocally(keyId, rules, keyVersion, error)
     }
   }
 
   async refund(keyId: string, charge: Charge, rules: QuotaRules): Promise<Quota> {
     try {
       const { state, at } = await this.#call(keyId, () => this.#redis.quotaHash.refund(keyId, rules, charge))
-      this.#refusals.forget(keyId)
+      this.#rejections.forget(keyId)
       // Other replicas may be refusing the key from memory, for want of the request that was given back.
       if (isLastLeft(state, rules)) void this.#redis.keyChanges.publish(keyId)
-      return usageOf(state, rules, at).quota
+      return toUsage(state, rules, at).quota
     } catch (error) {
-      if (!(error instanceof RedisAway)) throw error
-      if (!error.maybeExecuted) this.#unsettled.addRequests(keyId, rules, charge, -1)
+      if (!(error instanceof RedisUnavailable)) throw error
+      if (!error.maybeExecuted) this.#pendingUsage.addRequests(keyId, rules, charge, -1)
       return this.#local.refund(keyId, charge, rules)
     }
   }
 
   async #call(keyId: string, command: () => Promise<QuotaReply>): Promise<QuotaReply> {
     const sentAtMs = this.#clock.nowMs()
-    const reply = await this.#redis.link.call(command, keyId)
+    const reply = await this.#redis.breaker.call(command, keyId)
     this.#sharedClock.observe(reply.at.nowMs, sentAtMs)
     this.#known.set(keyId, reply.state)
     return reply
   }
 
   /** The request itself is told to Redis later, unless it may have been counted there already. */
-  async #takeLocally(keyId: string, rules: QuotaRules, asking: Asking, away?: RedisAway): Promise<Verdict | Outdated> {
-    const verdict = await this.#local.take(keyId, rules, asking)
-    if ('charge' in verdict && !away?.maybeExecuted) this.#unsettled.addRequests(keyId, rules, verdict.charge, 1)
+  async #takeLocally(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, away?: RedisUnavailable): Promise<Verdict | Outdated> {
+    const verdict = await this.#local.take(keyId, rules, keyVersion)
+    if ('charge' in verdict && !away?.maybeExecuted) this.#pendingUsage.addRequests(keyId, rules, verdict.charge, 1)
     return verdict
   }
 
-  async #settleAll(): Promise<void> {
-    const keyIds = this.#unsettled.keyIds
-    while (this.#redis.link.isUp && keyIds.length > 0) {
-      await Promise.all(keyIds.splice(0, SETTLED_AT_ONCE).map((keyId) => this.#settle(keyId)))
+  async #reconcileAll(): Promise<void> {
+    const keyIds = this.#pendingUsage.keyIds
+    while (this.#redis.breaker.isUp && keyIds.length > 0) {
+      await Promise.all(keyIds.splice(0, SETTLED_AT_ONCE).map((keyId) => this.#reconcile(keyId)))
     }
   }
 
-  async #settle(keyId: string): Promise<void> {
-    const unsettled = this.#unsettled.take(keyId)
-    if (!unsettled) return
-    const { rules, report } = unsettled
+  async #reconcile(keyId: string): Promise<void> {
+    const pendingUsage = this.#pendingUsage.take(keyId)
+    if (!pendingUsage) return
+    const { rules, report } = pendingUsage
     try {
-      await this.#call(keyId, () => this.#redis.quotaHash.settle(keyId, rules, report))
+      await this.#call(keyId, () => this.#redis.quotaHash.reconcile(keyId, rules, report))
     } catch (error) {
-      if (!(error instanceof RedisAway)) throw error
-      if (!error.maybeExecuted) this.#unsettled.add(keyId, rules, report)
+      if (!(error instanceof RedisUnavailable)) throw error
+      if (!error.maybeExecuted) this.#pendingUsage.add(keyId, rules, report)
     }
   }
 

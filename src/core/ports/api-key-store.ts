@@ -19,13 +19,13 @@ export interface ApiKeyStore {
   list(filter: { readonly owner?: string; readonly plan?: PlanName }): Promise<readonly StoredApiKey[]>
 
   /**
-   * Puts a key on a plan, with the limits given and no others. Resolves to the key as it is then, one generation later.
+   * Puts a key on a plan, with the limits given and no others. Resolves to the key as it is then, one version later.
    * Absence is `undefined`.
    */
   changePlan(keyId: string, subscription: Subscription): Promise<StoredApiKey | undefined>
 
   /**
-   * Makes a key invalid from `atMs` (Unix time in milliseconds) on, one generation later; one that is revoked already stays as it
+   * Makes a key invalid from `atMs` (Unix time in milliseconds) on, one version later; one that is revoked already stays as it
    * is. Resolves to the key as it is then. Absence is `undefined`.
    */
   revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined>

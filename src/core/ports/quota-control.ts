@@ -2,8 +2,8 @@ import type { QuotaRules, QuotaUsage } from '../quota.js'
 
 /** What operators do with quotas, on the state that all replicas share. Every method throws `StoreUnavailable` when it cannot be reached. */
 export interface QuotaControl {
-  /** From now on no replica decides by a record of the key that is older than `generation`. */
-  announce(keyId: string, generation: number): Promise<void>
+  /** From now on no replica decides by a record of the key that is older than `version`. */
+  announce(keyId: string, version: number): Promise<void>
 
   /** What the key has and had; nothing is counted. */
   usage(keyId: string, rules: QuotaRules): Promise<QuotaUsage>

@@ -22,7 +22,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeys: ApiKeyLo
     if (known.kind !== 'verified') return known
     const { key } = known
     const rules = quotaRulesFor(key, plans)
-    const verdict = await quotas.take(key.keyId, rules, { generation: key.generation })
+    const verdict = await quotas.take(key.keyId, rules, { version: key.version })
     if (verdict.kind !== 'outdated') return { kind: 'decided', key, rules, verdict }
 
     apiKeys.forget(key.secretHash)
@@ -33,7 +33,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeys: ApiKeyLo
   /** The record that was just read holds, even where the store of keys was put back to an earlier state. */
   async function decideAnew(key: ApiKey): Promise<Admission> {
     const rules = quotaRulesFor(key, plans)
-    const verdict = decided(await quotas.take(key.keyId, rules, { generation: key.generation, fresh: true }))
+    const verdict = decided(await quotas.take(key.keyId, rules, { version: key.version, justRead: true }))
     return { kind: 'decided', key, rules, verdict }
   }
 }

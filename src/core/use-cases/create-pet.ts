@@ -28,7 +28,7 @@ export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempoten
 async function storedEarlier(pets: PetStore, promised: Pet): Promise<Pet> {
   const stored = await pets.find(promised.id)
   if (!stored) throw new StoreUnavailable(`Pet ${promised.id} is taken, but cannot be read yet`)
-  if (fingerprintOf(stored) !== fingerprintOf(promised)) throw new Error(`The promised pet id ${promised.id} is another pet's`)
+  if (toFingerprint(stored) !== toFingerprint(promised)) throw new Error(`The promised pet id ${promised.id} is another pet's`)
   return stored
 }
 
@@ -37,13 +37,13 @@ async function storedEarlier(pets: PetStore, promised: Pet): Promise<Pet> {
  * the promised id, and of concurrent twins one stores it and the others find it taken. No lock, no transaction.
  */
 async function claimedId(idempotency: IdempotencyStore, scope: IdempotencyScope, newPet: NewPet, freshId: bigint): Promise<bigint> {
-  const fingerprint = fingerprintOf(newPet)
+  const fingerprint = toFingerprint(newPet)
   const record = await idempotency.claim(scope, { fingerprint, petId: freshId })
   if (record.fingerprint !== fingerprint) throw new IdempotencyKeyReused()
   return record.petId
 }
 
 /** Equal exactly for pets of which the callers said the same. */
-function fingerprintOf({ name, categoryId, status }: NewPet): string {
+function toFingerprint({ name, categoryId, status }: NewPet): string {
   return JSON.stringify([name, categoryId.toString(), status])
 }

@@ -35,7 +35,7 @@ export function makeIssueApiKey(ports: { apiKeyStore: ApiKeyStore; secrets: ApiK
       plan: newKey.plan,
       ...(newKey.limits ? { limits: newKey.limits } : {}),
       createdAtMs: ports.clock.nowMs(),
-      generation: 1,
+      version: 1,
       ...(newKey.expiresAtMs === undefined ? {} : { expiresAtMs: newKey.expiresAtMs }),
     }
     if ((await ports.apiKeyStore.insert(key)) === 'taken')

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { keyLines, keyTable, reportOf } from '../../../src/adapters/cli/key-report.js'
+import { keyLines, keyTable, toKeyReport } from '../../../src/adapters/cli/key-report.js'
 import type { StoredApiKey } from '../../../src/core/api-key.js'
 import { anApiKey, somePlans } from '../../contracts/builders.js'
 
@@ -8,7 +8,7 @@ const LIMITS = { minute: 5, day: 50 }
 
 /** A key with everything that a key can have. */
 const FULL: StoredApiKey = {
-  ...anApiKey('full', { plan: 'enterprise', limits: LIMITS, generation: 3 }),
+  ...anApiKey('full', { plan: 'enterprise', limits: LIMITS, version: 3 }),
   expiresAtMs: Date.UTC(2027, 0, 31, 12, 30, 45, 678),
   revokedAtMs: Date.UTC(2026, 10, 19, 8),
   lastUsedAtMs: Date.UTC(2026, 10, 18, 7, 59, 59, 999),
@@ -114,5 +114,5 @@ describe('the table of API keys', () => {
 })
 
 function report(key: StoredApiKey) {
-  return reportOf(key, somePlans(), NOW_MS)
+  return toKeyReport(key, somePlans(), NOW_MS)
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { InvalidArgumentError } from 'commander'
-import { countOf, dayOption, expiryOf, keyIdOf, minuteOption, ownerOf, ownLimits } from '../../../src/adapters/cli/options.js'
+import { parseCount, dayOption, parseExpiry, parseKeyId, minuteOption, parseOwner, ownLimits } from '../../../src/adapters/cli/options.js'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 30)
 
@@ -27,15 +27,15 @@ const NO_WHOLE_NUMBERS = [
 describe('the command line takes', () => {
   describe('as a limit', () => {
     for (const option of [minuteOption(), dayOption()]) {
-      const limitOf = (text: string) => option.parseArg?.(text, undefined) as unknown
+      const parseLimit = (text: string) => option.parseArg?.(text, undefined) as unknown
 
       it(`whole numbers from 1 to 2^31 - 1, the maximum of the int32 quota headers: ${option.long}`, () => {
-        for (const number of [1, 60, 2_147_483_647]) expect(limitOf(`${number}`)).to.equal(number)
+        for (const number of [1, 60, 2_147_483_647]) expect(parseLimit(`${number}`)).to.equal(number)
       })
 
       it(`nothing else: ${option.long}`, () => {
         for (const text of [...NO_WHOLE_NUMBERS, '0', '2147483648', '9'.repeat(30)]) {
-          expect(() => limitOf(text), JSON.stringify(text)).to.throw(InvalidArgumentError, 'a whole number from 1 to 2147483647')
+          expect(() => parseLimit(text), JSON.stringify(text)).to.throw(InvalidArgumentError, 'a whole number from 1 to 2147483647')
         }
       })
     }
@@ -54,12 +54,12 @@ describe('the command line takes', () => {
 
   describe('as a number of rows', () => {
     it('whole numbers from 0 to a hundred million', () => {
-      for (const number of [0, 1, 1_000_000, 100_000_000]) expect(countOf(`${number}`)).to.equal(number)
+      for (const number of [0, 1, 1_000_000, 100_000_000]) expect(parseCount(`${number}`)).to.equal(number)
     })
 
     it('nothing else', () => {
       for (const text of [...NO_WHOLE_NUMBERS, '100000001', '9'.repeat(30)]) {
-        expect(() => countOf(text), JSON.stringify(text)).to.throw(InvalidArgumentError, 'a whole number from 0 to 100000000')
+        expect(() => parseCount(text), JSON.stringify(text)).to.throw(InvalidArgumentError, 'a whole number from 0 to 100000000')
       }
     })
   })
@@ -67,32 +67,32 @@ describe('the command line takes', () => {
   describe('as an owner', () => {
     it('any name of 1 to 200 characters, in whatever script, without the spaces around it', () => {
       for (const owner of ['A', 'Acme', 'Ünï & Söhne "GmbH"', '株式会社', '👩‍🚀 Space', 'x'.repeat(200), '🐶'.repeat(200)]) {
-        expect(ownerOf(owner)).to.equal(owner)
-        expect(ownerOf(`  ${owner} `)).to.equal(owner)
+        expect(parseOwner(owner)).to.equal(owner)
+        expect(parseOwner(`  ${owner} `)).to.equal(owner)
       }
     })
 
     it('no empty name and none longer', () => {
       for (const owner of ['', ' ', '\t\n', 'x'.repeat(201), '🐶'.repeat(201)]) {
-        expect(() => ownerOf(owner), JSON.stringify(owner)).to.throw(InvalidArgumentError, '1 to 200 characters')
+        expect(() => parseOwner(owner), JSON.stringify(owner)).to.throw(InvalidArgumentError, '1 to 200 characters')
       }
     })
 
     it('no control characters, which would steer the terminal of whoever lists the keys', () => {
       for (const control of ['\u0000', '\u0007', '\b', '\t', '\n', '\r', '\u001B[31m', '\u007F', '\u009B31m', '\uD800']) {
-        expect(() => ownerOf(`Ac${control}me`), JSON.stringify(control)).to.throw(InvalidArgumentError, 'without control characters')
+        expect(() => parseOwner(`Ac${control}me`), JSON.stringify(control)).to.throw(InvalidArgumentError, 'without control characters')
       }
     })
   })
 
   describe('as a key id', () => {
     it('any word, there or not', () => {
-      for (const id of ['key_iVZ3MMmzqGK7Hqul', 'key_nope', 'nope', 'a-b']) expect(keyIdOf(id)).to.equal(id)
+      for (const id of ['key_iVZ3MMmzqGK7Hqul', 'key_nope', 'nope', 'a-b']) expect(parseKeyId(id)).to.equal(id)
     })
 
     it('no secret, which it does not repeat', () => {
       for (const secret of ['pst_live_bVi0JTUPJj8DebGxrInogr1d3uH0ci32MvKE', 'pst_live_short']) {
-        expect(() => keyIdOf(secret))
+        expect(() => parseKeyId(secret))
           .to.throw(InvalidArgumentError, /not its secret/)
           .with.property('message')
           .that.does.not.include(secret.slice(9))
@@ -101,7 +101,7 @@ describe('the command line takes', () => {
 
     it('nothing that is no word, and repeats none of it', () => {
       for (const text of ['', ' ', 'key_one ', 'key one', 'key_\u001B[31m', '$ne', '{}', 'é', 'x'.repeat(101)]) {
-        expect(() => keyIdOf(text), JSON.stringify(text)).to.throw(
+        expect(() => parseKeyId(text), JSON.stringify(text)).to.throw(
           InvalidArgumentError,
           /^It must be the id of a key, key_…, as list shows it\.$/,
         )
@@ -121,7 +121,7 @@ describe('the command line takes', () => {
       ['99999d', 99_999 * DAY_MS],
     ] satisfies [string, number][]) {
       it(`a span from now: ${text}`, () => {
-        expect(expiryOf(text, NOW_MS)).to.equal(NOW_MS + ms)
+        expect(parseExpiry(text, NOW_MS)).to.equal(NOW_MS + ms)
       })
     }
 
@@ -131,7 +131,7 @@ describe('the command line takes', () => {
       ['9999-12-31', '9999-12-31T00:00:00.000Z'],
     ] satisfies [string, string][]) {
       it(`a day, which it does not live to see, in UTC: ${text}`, () => {
-        expect(new Date(expiryOf(text, NOW_MS)).toISOString()).to.equal(iso)
+        expect(new Date(parseExpiry(text, NOW_MS)).toISOString()).to.equal(iso)
       })
     }
 
@@ -145,37 +145,37 @@ describe('the command line takes', () => {
       ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
     ] satisfies [string, string][]) {
       it(`an instant with its zone: ${text}`, () => {
-        expect(new Date(expiryOf(text, NOW_MS)).toISOString()).to.equal(iso)
+        expect(new Date(parseExpiry(text, NOW_MS)).toISOString()).to.equal(iso)
       })
     }
 
     it('no time that is gone, nor now', () => {
       for (const text of ['0m', '0d', '00000h', '2026-11-20', '2020-01-01', '0000-01-01', '0001-01-01', '2026-11-20T12:00:30Z']) {
-        expect(() => expiryOf(text, NOW_MS), text).to.throw(InvalidArgumentError, 'It must lie in the future.')
+        expect(() => parseExpiry(text, NOW_MS), text).to.throw(InvalidArgumentError, 'It must lie in the future.')
       }
     })
 
     it('no time beyond the year 9999, for which tables and JSON have no place', () => {
       for (const text of ['9999-12-31T23:59-00:01', '9999-12-31T23:59-14:00']) {
-        expect(() => expiryOf(text, NOW_MS), text).to.throw(InvalidArgumentError, 'It must lie before the year 10000.')
+        expect(() => parseExpiry(text, NOW_MS), text).to.throw(InvalidArgumentError, 'It must lie before the year 10000.')
       }
     })
 
     it('no day that the calendar does not have', () => {
       for (const text of ['2027-02-29', '2027-02-31', '2027-04-31', '2027-13-01', '2027-00-10', '2027-01-00', '2027-02-31T12:00Z']) {
-        expect(() => expiryOf(text, NOW_MS), text).to.throw(InvalidArgumentError, 'a span such as 90d')
+        expect(() => parseExpiry(text, NOW_MS), text).to.throw(InvalidArgumentError, 'a span such as 90d')
       }
     })
 
     it('no time that a clock does not show', () => {
       for (const text of ['2027-01-01T25:00Z', '2027-01-01T12:60Z', '2027-01-01T12:00:61Z', '2027-01-01T12:00+99:99']) {
-        expect(() => expiryOf(text, NOW_MS), text).to.throw(InvalidArgumentError, 'a span such as 90d')
+        expect(() => parseExpiry(text, NOW_MS), text).to.throw(InvalidArgumentError, 'a span such as 90d')
       }
     })
 
     it('no instant without a zone, which would mean another time on another machine', () => {
       for (const text of ['2027-01-31T12:00', '2027-01-31 12:00', '2027-01-31T12:00:00.000']) {
-        expect(() => expiryOf(text, NOW_MS), text).to.throw(InvalidArgumentError, 'a span such as 90d')
+        expect(() => parseExpiry(text, NOW_MS), text).to.throw(InvalidArgumentError, 'a span such as 90d')
       }
     })
 
@@ -193,7 +193,7 @@ describe('the command line takes', () => {
         '2027-01-31Z',
       ]
       for (const text of [...rubbish, ...otherDates]) {
-        expect(() => expiryOf(text, NOW_MS), JSON.stringify(text)).to.throw(
+        expect(() => parseExpiry(text, NOW_MS), JSON.stringify(text)).to.throw(
           InvalidArgumentError,
           'It must be a span such as 90d, 12h or 30m, a day such as 2027-01-31, or an instant such as 2027-01-31T12:00Z.',
         )

@@ -46,7 +46,7 @@ describe('a call to MongoDB', () => {
     new TypeError('of ours'),
     ...FAULT_CODES.map((code) => new MongoServerError({ code, message: `code ${code}` })),
   ]) {
-    it(`passes on a fault that waiting does not heal: ${error.message}`, async () => {
+    it(`passes on a problem that waiting does not heal: ${error.message}`, async () => {
       expect(await rejection(callMongo(() => Promise.reject(error)))).to.equal(error)
     })
   }

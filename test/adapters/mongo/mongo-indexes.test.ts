@@ -99,9 +99,9 @@ describe('the indexes in MongoDB', () => {
   ] as const) {
     it(`that MongoDB will not make are named to operators, with collection, database and reason: ${what}`, async () => {
       await prepare()
-      const refusal = await rejection(ensureIndexes(database.url))
-      expect(refusal).to.be.instanceOf(OperatorError)
-      const { message, cause } = refusal as OperatorError
+      const error = await rejection(ensureIndexes(database.url))
+      expect(error).to.be.instanceOf(OperatorError)
+      const { message, cause } = error as OperatorError
       expect(message)
         .to.include(index)
         .and.include(`${db.databaseName}.${collection}`)
@@ -109,7 +109,7 @@ describe('the indexes in MongoDB', () => {
     })
   }
 
-  it('are an outage, not a refusal, where nothing listens', async () => {
+  it('are an outage, not a rejection, where nothing listens', async () => {
     expect(await rejection(ensureIndexes('mongodb://127.0.0.1:1'))).to.be.instanceOf(StoreUnavailable)
   })
 })
@@ -127,8 +127,8 @@ describe('the indexes in a MongoDB of their own', () => {
 
   it('are not what is said to be refused when it is the user, whose password is not repeated', async () => {
     const url = server.url.replace('//', '//petstore:hunter2@')
-    const refusal = await rejection(ensureIndexes(url))
-    expect(refusal)
+    const error = await rejection(ensureIndexes(url))
+    expect(error)
       .to.be.instanceOf(OperatorError)
       .with.property('message')
       .that.matches(/\buser of MONGODB_URL\b/)

@@ -16,7 +16,7 @@ import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, Onlooker, untilAway } from '../../support/redis-replica.js'
+import { aRedisReplica, Onlooker, untilUnavailable } from '../../support/redis-replica.js'
 import { until } from '../../support/until.js'
 import { inSequence, times } from '../../support/verdicts.js'
 
@@ -182,7 +182,7 @@ describe('a change of a key, on replicas that remember its record', function () 
   it('that was made while Redis was away is told as such, and holds when the record is read again', async () => {
     for (const replica of replicas) await ask(replica)
     await redis.kill()
-    for (const { redis: replica } of replicas) await untilAway(replica)
+    for (const { redis: replica } of replicas) await untilUnavailable(replica)
     expect(await first().changePlan(key.keyId, { plan: 'pro' })).to.include({ takesEffect: 'within 10 s' })
     expect(limitsOf(await ask(first()))).to.deep.equal([60, 1000])
     clock.advanceSeconds(10)

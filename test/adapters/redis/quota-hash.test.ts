@@ -4,8 +4,8 @@ import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { QuotaReply } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../../src/adapters/redis/redis-client.js'
-import type { Asking, QuotaRules, QuotaState, Report, Verdict } from '../../../src/core/quota.js'
-import { current, decide, isBanned, isOutdated, refund, settle, unban } from '../../../src/core/quota.js'
+import type { KeyVersion, QuotaRules, QuotaState, UsageDelta, Verdict } from '../../../src/core/quota.js'
+import { rollForward, decide, isBanned, isOutdated, refund, reconcile, unban } from '../../../src/core/quota.js'
 import { minutePhaseSeconds, windowNumber } from '../../../src/core/window.js'
 import { someBanRules } from '../../contracts/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
@@ -77,12 +77,12 @@ const MUST_MEET = [
 ]
 
 interface Step {
-  readonly kind: 'take' | 'settle' | 'refund' | 'peek' | 'unban' | 'announce'
+  readonly kind: 'take' | 'reconcile' | 'refund' | 'peek' | 'unban' | 'announce'
   readonly keyId: string
   readonly passesMs: number
   readonly rules: QuotaRules
-  readonly generation: number
-  readonly fresh: boolean
+  readonly version: number
+  readonly justRead: boolean
   readonly reported: {
     readonly strikes: number
     readonly minute: number
@@ -95,7 +95,7 @@ interface Step {
 const aStep: fc.Arbitrary<Step> = fc.record({
   kind: fc.oneof(
     { weight: 30, arbitrary: fc.constant('take' as const) },
-    { weight: 3, arbitrary: fc.constantFrom('settle' as const, 'refund' as const, 'peek' as const) },
+    { weight: 3, arbitrary: fc.constantFrom('reconcile' as const, 'refund' as const, 'peek' as const) },
     { weight: 1, arbitrary: fc.constantFrom('unban' as const, 'announce' as const) },
   ),
   keyId: fc.constantFrom(...KEY_IDS),
@@ -115,8 +115,8 @@ const aStep: fc.Arbitrary<Step> = fc.record({
       someBanRules(),
     ),
   }),
-  generation: fc.oneof({ weight: 20, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.integer({ min: -2, max: 2 }) }),
-  fresh: fc.boolean(),
+  version: fc.oneof({ weight: 20, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.integer({ min: -2, max: 2 }) }),
+  justRead: fc.boolean(),
   reported: fc.oneof(
     { weight: 10, arbitrary: fc.constant({ strikes: 0, minute: 0, day: 0, minutesAgo: 1, daysAgo: 1 }) },
     {
@@ -140,25 +140,25 @@ function ask(hash: QuotaHash, step: Step, nowMs: number): Promise<QuotaReply> {
   const { kind, keyId, rules } = step
   switch (kind) {
     case 'take':
-      return hash.take(keyId, rules, askingOf(step), reportOf(step, nowMs))
-    case 'settle':
-      return hash.settle(keyId, rules, reportOf(step, nowMs))
+      return hash.take(keyId, rules, toKeyVersion(step), toKeyReport(step, nowMs))
+    case 'reconcile':
+      return hash.reconcile(keyId, rules, toKeyReport(step, nowMs))
     case 'refund':
-      return hash.refund(keyId, rules, reportOf(step, nowMs).window)
+      return hash.refund(keyId, rules, toKeyReport(step, nowMs).window)
     case 'peek':
       return hash.peek(keyId, rules)
     case 'unban':
       return hash.unban(keyId)
     case 'announce':
-      return hash.announce(keyId, askingOf(step).generation)
+      return hash.announce(keyId, toKeyVersion(step).version)
   }
 }
 
-function askingOf({ generation, fresh }: Step): Asking {
-  return { generation: 10 + generation, fresh }
+function toKeyVersion({ version, justRead }: Step): KeyVersion {
+  return { version: 10 + version, justRead }
 }
 
-function reportOf({ keyId, reported }: Step, nowMs: number): Report {
+function toKeyReport({ keyId, reported }: Step, nowMs: number): UsageDelta {
   const at = { nowMs, phaseSeconds: minutePhaseSeconds(keyId) }
   return {
     window: { minute: windowNumber('minute', at) - reported.minutesAgo, day: windowNumber('day', at) - reported.daysAgo },
@@ -180,35 +180,35 @@ class Oracle {
     const { keyId, rules } = step
     const at = { nowMs: this.clock.nowMs(), phaseSeconds: minutePhaseSeconds(keyId) }
     const stored = this.#states.get(keyId)
-    const asking = askingOf(step)
-    const report = reportOf(step, at.nowMs)
+    const keyVersion = toKeyVersion(step)
+    const report = toKeyReport(step, at.nowMs)
     const keep = (what: string, became: QuotaReply['became'], state: QuotaState): Expected => {
       this.#states.set(keyId, state)
       return { what, became, at, state }
     }
     switch (step.kind) {
       case 'take': {
-        if (isOutdated(stored, asking)) return { what: 'outdated', became: 'outdated', at, state: current(stored, rules.ban, at) }
+        if (isOutdated(stored, keyVersion)) return { what: 'outdated', became: 'outdated', at, state: rollForward(stored, rules.ban, at) }
         const { verdict, state } = decide(stored, rules, at, report)
-        return keep(nameOf(verdict), 'charge' in verdict ? 'charged' : 'refused', { ...state, generation: asking.generation })
+        return keep(nameOf(verdict), 'charge' in verdict ? 'charged' : 'refused', { ...state, version: keyVersion.version })
       }
-      case 'settle':
-        return keep('settle', 'charged', settle(stored, rules, at, report))
+      case 'reconcile':
+        return keep('reconcile', 'charged', reconcile(stored, rules, at, report))
       case 'refund':
         return keep('refund', 'charged', refund(stored, report.window, rules, at).state)
       case 'peek':
-        return { what: 'usage', became: 'charged', at, state: current(stored, rules.ban, at) }
+        return { what: 'usage', became: 'charged', at, state: rollForward(stored, rules.ban, at) }
       case 'unban': {
-        const before = current(stored, NO_BAN_RULES, at)
+        const before = rollForward(stored, NO_BAN_RULES, at)
         if (!stored) return { what: 'not-banned', became: 'refused', at, state: before }
         const lifted = isBanned(before, at)
         return keep(lifted ? 'lifted' : 'not-banned', lifted ? 'charged' : 'refused', unban(before))
       }
       case 'announce': {
-        const before = current(stored, NO_BAN_RULES, at)
-        const generation = Math.max(before.generation, asking.generation)
-        this.#states.set(keyId, { ...(stored ?? NOTHING), generation })
-        return { what: 'announce', became: 'charged', at, state: { ...before, generation } }
+        const before = rollForward(stored, NO_BAN_RULES, at)
+        const version = Math.max(before.version, keyVersion.version)
+        this.#states.set(keyId, { ...(stored ?? NOTHING), version })
+        return { what: 'announce', became: 'charged', at, state: { ...before, version } }
       }
     }
   }
@@ -222,7 +222,7 @@ const NOTHING: QuotaState = {
   strikes: 0,
   bannedUntilMs: 0,
   banLevel: 0,
-  generation: 0,
+  version: 0,
 }
 
 function nameOf(verdict: Verdict): string {

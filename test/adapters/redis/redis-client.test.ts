@@ -170,15 +170,15 @@ describe('a client made from REDIS_URL', () => {
     '',
   ]) {
     it(`is refused for ${url === '' ? 'an empty URL' : url}, by its name and without its password`, () => {
-      let refusal: unknown
+      let rejection: unknown
       try {
         makeRedisClient(url).disconnect()
       } catch (error) {
-        refusal = error
+        rejection = error
       }
-      expect(refusal).to.be.instanceOf(OperatorError)
-      expect(String(refusal)).to.include('REDIS_URL')
-      expect(String(refusal)).not.to.include(PASSWORD)
+      expect(rejection).to.be.instanceOf(OperatorError)
+      expect(String(rejection)).to.include('REDIS_URL')
+      expect(String(rejection)).not.to.include(PASSWORD)
     })
   }
 })
@@ -246,7 +246,7 @@ describe('the options of REDIS_URL', () => {
   })
 })
 
-/** Answers each chunk; `first` is the first that it hears. */
+/** TestResponses each chunk; `first` is the first that it hears. */
 async function aListener(answerTo: (heard: Buffer) => Buffer | string) {
   let hear: (heard: Buffer) => void
   const first = new Promise<Buffer>((resolve) => {

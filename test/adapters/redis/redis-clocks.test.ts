@@ -8,7 +8,7 @@ import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, untilAway, untilUp } from '../../support/redis-replica.js'
+import { aRedisReplica, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { times } from '../../support/verdicts.js'
 
@@ -47,7 +47,7 @@ describe('replicas whose clocks are a second apart', function () {
         const keyId = keyIds[index] ?? ''
         for (const { quotas, connection } of replicas) {
           const { quota } = await takeOne(quotas, keyId, AMPLE)
-          seen.push({ keyId, quota, isShared: connection.link.isUp })
+          seen.push({ keyId, quota, isShared: connection.breaker.isUp })
         }
       })
       await new Promise((resolve) => setTimeout(resolve, 2))
@@ -58,7 +58,7 @@ describe('replicas whose clocks are a second apart', function () {
     }
     await lookFor(2_000)
     await redis.kill()
-    await Promise.all(replicas.map((replica) => untilAway(replica)))
+    await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
     await lookFor(4_000)
     await redis.start()
     await Promise.all(replicas.map((replica) => untilUp(replica)))
@@ -83,7 +83,7 @@ describe('replicas whose clocks are a second apart', function () {
   it('decide by the clock of Redis while they cannot ask it: never behind it, and ahead by no more than an answer takes', async () => {
     await times(20, (index) => takeOne(replicas[index % 2]?.quotas ?? failed(), 'key_one', AMPLE))
     await redis.kill()
-    await Promise.all(replicas.map((replica) => untilAway(replica)))
+    await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
     for (const { quotas } of replicas) {
       const before = Date.now()
       const { quota } = await takeOne(quotas, 'key_one', AMPLE)

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { hashOf } from '../../../src/adapters/redis/quota-hash.js'
+import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisFailedAuthentications } from '../../../src/adapters/redis/redis-failed-authentications.js'
 import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
 import { MovableClock } from '../../support/movable-clock.js'
@@ -63,7 +63,7 @@ describe('a Redis Cluster of three nodes', function () {
       expect(await other.control.usage(keyId, rules)).to.deep.include({ used: { minute: 2, day: 2 }, banLevel: 1 })
       expect(await other.control.unban(keyId)).to.equal('lifted')
       await other.control.announce(keyId, 2)
-      expect(await replica.quotas.take(keyId, rules, { generation: 1 })).to.deep.equal({ kind: 'outdated' })
+      expect(await replica.quotas.take(keyId, rules, { version: 1 })).to.deep.equal({ kind: 'outdated' })
     })
     expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
   })
@@ -96,7 +96,7 @@ describe('a Redis Cluster of three nodes', function () {
       replica = await aRedisReplica(cluster.url, { clock })
       await untilUp(replica)
       const keysOn = new Map<string, string>()
-      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.nodeOf(hashOf(`key_${index}`))).url, `key_${index}`)
+      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.parseNode(quotaKey(`key_${index}`))).url, `key_${index}`)
       const orphan = keysOn.get(dead.url) ?? ''
       await inSequence(10, () => takeOne(replica.quotas, orphan, FREE))
 
@@ -122,7 +122,7 @@ describe('a Redis Cluster of three nodes', function () {
       await until('its keys are decided there', async () => {
         await untilUp(replica)
         await takeOne(replica.quotas, orphan, FREE)
-        return Number(await cluster.ask(dead, 'EXISTS', hashOf(orphan))) === 1
+        return Number(await cluster.ask(dead, 'EXISTS', quotaKey(orphan))) === 1
       })
     })
 })

@@ -6,7 +6,7 @@ import { countCommands } from '../../support/engines/redis-client.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, Onlooker, untilAway, untilUp } from '../../support/redis-replica.js'
+import { aRedisReplica, Onlooker, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { inSequence, times } from '../../support/verdicts.js'
 
@@ -71,7 +71,7 @@ describe('failed authentications counted in Redis', function () {
     const [replica] = replicas
     if (!replica) throw new Error('There is no such replica')
     await (await port(0)).count(ADDRESS)
-    expect(replica.connection.link.isUp).to.equal(false)
+    expect(replica.connection.breaker.isUp).to.equal(false)
     const beganMs = performance.now()
     await inSequence(50, (index) => takeOne(replica.quotas, `key_${index}`, someQuotaRules()))
     await inSequence(50, async () => (await port(0)).peek(ADDRESS))
@@ -105,15 +105,15 @@ describe('failed authentications counted in Redis', function () {
     replicas.push(replica)
     const { connection } = replica
     const single = new RedisFailedAuthentications(connection, 1, clock)
-    const addressOf = (index: number) => `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`
+    const toClientAddress = (index: number) => `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`
     for (let first = 0; first < 10_001; first += 100) {
       const batch = Math.min(100, 10_001 - first)
-      await times(batch, async (index) => single.count(addressOf(first + index)))
+      await times(batch, async (index) => single.count(toClientAddress(first + index)))
     }
     const before = await countCommands(redis.url)
-    for (const index of [1, 5_000, 10_000]) expect((await single.count(addressOf(index))).admitted).to.equal(false)
+    for (const index of [1, 5_000, 10_000]) expect((await single.count(toClientAddress(index))).admitted).to.equal(false)
     expect(await countCommands(redis.url)).to.equal(before)
-    expect((await single.count(addressOf(0))).admitted).to.equal(false)
+    expect((await single.count(toClientAddress(0))).admitted).to.equal(false)
     expect(await countCommands(redis.url)).to.be.above(before)
   })
 
@@ -128,7 +128,7 @@ describe('failed authentications counted in Redis', function () {
 
   it('are counted by a replica alone whose Redis is gone', async () => {
     await redis.kill()
-    await Promise.all(replicas.map((replica) => untilAway(replica)))
+    await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
     const counted = await inSequence(40, async () => (await port(0)).count(ADDRESS))
     expect(counted.filter(({ admitted }) => admitted)).to.have.lengthOf(PER_MINUTE)
   })

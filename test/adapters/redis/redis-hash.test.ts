@@ -5,7 +5,7 @@ import { MemoryApiKeyStore } from '../../../src/adapters/memory/memory-api-key-s
 import { MemoryFailedAuthentications } from '../../../src/adapters/memory/memory-failed-authentications.js'
 import { CryptoApiKeySecrets } from '../../../src/adapters/node/crypto-api-key-secrets.js'
 import { SystemClock } from '../../../src/adapters/node/system-clock.js'
-import { hashOf } from '../../../src/adapters/redis/quota-hash.js'
+import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
 import { minutePhaseSeconds } from '../../../src/core/window.js'
 import { makeAdmit } from '../../../src/core/use-cases/admit.js'
 import { makeAuthenticate } from '../../../src/core/use-cases/authenticate.js'
@@ -14,7 +14,7 @@ import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica, RedisReplicaOptions } from '../../support/redis-replica.js'
-import { aRedisReplica, Onlooker, untilAway, untilUp } from '../../support/redis-replica.js'
+import { aRedisReplica, Onlooker, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { anUnreliableLine } from '../../support/unreliable-line.js'
 import { until } from '../../support/until.js'
@@ -56,10 +56,10 @@ describe('the hash of a key in Redis', function () {
   }
 
   /** The ends of what is known of the key, as the server's clock and the given one have them. */
-  const livesMs = () => onlooker.client.pttl(hashOf(KEY))
+  const livesMs = () => onlooker.client.pttl(quotaKey(KEY))
 
   describe('is worked on by one command', () => {
-    it('for an admission, a refusal, a ban, an outdated record, a refund: each is one EVALSHA on the key', async () => {
+    it('for an admission, a rejection, a ban, an outdated record, a refund: each is one EVALSHA on the key', async () => {
       const clock = new MovableClock()
       const { quotas } = await aReplica({ clock })
       const rules = someQuotaRules({ limits: { minute: 3 }, ban: someBanRules({ graceMs: 0, minStrikes: 3 }) })
@@ -73,7 +73,7 @@ describe('the hash of a key in Redis', function () {
           return (await takeOne(quotas, KEY, rules)).kind
         })
         expect(kinds).to.deep.equal(['admitted', 'admitted', 'exhausted', 'exhausted', 'exhausted', 'banned', 'banned'])
-        expect((await quotas.take(KEY, rules, { generation: 0 })).kind).to.equal('outdated')
+        expect((await quotas.take(KEY, rules, { version: 0 })).kind).to.equal('outdated')
       })
       expect(commands.map(([name, , keys, key]) => [name, keys, key])).to.deep.equal(
         new Array<string[]>(10).fill(['evalsha', '1', 'quota:{key_one}']),
@@ -141,13 +141,13 @@ describe('the hash of a key in Redis', function () {
         const { quotas, control } = await aReplica({ clock })
         const keyId = new CryptoApiKeySecrets().generate().keyId
         for (const [index, count] of steps.entries()) {
-          await times(count, () => quotas.take(keyId, rules, { generation: 12 }))
+          await times(count, () => quotas.take(keyId, rules, { version: 12 }))
           clock.advanceMs(index === 1 ? 60_000 : 1_500)
         }
         await control.announce(keyId, 1_234)
-        const bytes = (await onlooker.client.memory('USAGE', hashOf(keyId))) ?? Number.NaN
+        const bytes = (await onlooker.client.memory('USAGE', quotaKey(keyId))) ?? Number.NaN
         figures.push(`${state} ${bytes}`)
-        expect(await onlooker.client.object('ENCODING', hashOf(keyId))).to.be.oneOf(['listpack', 'ziplist'])
+        expect(await onlooker.client.object('ENCODING', quotaKey(keyId))).to.be.oneOf(['listpack', 'ziplist'])
         expect(bytes).to.be.below(200)
       })
     }
@@ -187,11 +187,11 @@ describe('the hash of a key in Redis', function () {
       const keyId = Array.from({ length: 1_000 }, (_, index) => `key_${index}`).find((id) => minutePhaseSeconds(id) === 30) ?? ''
       for (let count = 1; count <= 40; count++) {
         const { quota } = await takeOne(quotas, keyId, FREE)
-        const lifeMs = await onlooker.client.pttl(hashOf(keyId))
+        const lifeMs = await onlooker.client.pttl(quotaKey(keyId))
         const lastMs = Math.max(quota.minute.resetSeconds, quota.day.resetSeconds) * 1000 - quota.nowMs
         expect(lifeMs, `after ${count}`).to.be.above(lastMs - 5_000)
         // For the server, too, half a minute passes.
-        await onlooker.client.pexpire(hashOf(keyId), lifeMs - 30_000)
+        await onlooker.client.pexpire(quotaKey(keyId), lifeMs - 30_000)
         clock.advanceSeconds(30)
       }
     })
@@ -204,13 +204,13 @@ describe('the hash of a key in Redis', function () {
       expect(await livesMs()).to.be.within(12 * 3_600_000 - 40_000, 12 * 3_600_000 - 30_000)
     })
 
-    it('with an announced generation not before every replica has forgotten the older record', async () => {
+    it('with an announced version not before every replica has forgotten the older record', async () => {
       const clock = new MovableClock(Date.UTC(2026, 10, 20, 23, 59, 59))
       const { quotas, control } = await aReplica({ clock })
       await control.announce('key_unseen', 2)
-      expect(await onlooker.client.pttl(hashOf('key_unseen'))).to.be.within(KNOWN_MS - 10_000, KNOWN_MS)
+      expect(await onlooker.client.pttl(quotaKey('key_unseen'))).to.be.within(KNOWN_MS - 10_000, KNOWN_MS)
       await takeOne(quotas, KEY, FREE)
-      await onlooker.client.pexpire(hashOf(KEY), 5_000)
+      await onlooker.client.pexpire(quotaKey(KEY), 5_000)
       await control.announce(KEY, 2)
       expect(await livesMs()).to.be.within(KNOWN_MS - 10_000, KNOWN_MS)
     })
@@ -221,9 +221,9 @@ describe('the hash of a key in Redis', function () {
       const { quotaHash } = connection
       const window = { minute: Math.floor(clock.nowMs() / 60_000), day: Math.floor(clock.nowMs() / DAY_MS) }
       const steps = {
-        take: (keyId: string) => quotaHash.take(keyId, FREE, { generation: 1 }),
-        outdated: (keyId: string) => quotaHash.take(keyId, FREE, { generation: 0 }),
-        settle: (keyId: string) => quotaHash.settle(keyId, FREE, { window, strikes: 70, used: { minute: 1, day: 1 } }),
+        take: (keyId: string) => quotaHash.take(keyId, FREE, { version: 1 }),
+        outdated: (keyId: string) => quotaHash.take(keyId, FREE, { version: 0 }),
+        reconcile: (keyId: string) => quotaHash.reconcile(keyId, FREE, { window, strikes: 70, used: { minute: 1, day: 1 } }),
         refund: (keyId: string) => quotaHash.refund(keyId, FREE, window),
         peek: (keyId: string) => quotaHash.peek(keyId, FREE),
         unban: (keyId: string) => quotaHash.unban(keyId),
@@ -234,7 +234,7 @@ describe('the hash of a key in Redis', function () {
           const keyId = `key_${first}_${second}`
           for (const step of [one, two]) {
             await step(keyId)
-            expect(await onlooker.client.pttl(hashOf(keyId)), keyId).to.not.equal(-1)
+            expect(await onlooker.client.pttl(quotaKey(keyId)), keyId).to.not.equal(-1)
           }
         }
       }
@@ -244,7 +244,7 @@ describe('the hash of a key in Redis', function () {
       const { control } = await aReplica()
       await control.usage('key_unseen', FREE)
       await control.unban('key_unseen')
-      expect(await onlooker.client.exists(hashOf('key_unseen'))).to.equal(0)
+      expect(await onlooker.client.exists(quotaKey('key_unseen'))).to.equal(0)
     })
   })
 
@@ -286,7 +286,7 @@ describe('the hash of a key in Redis', function () {
     it('a hash that somebody spoilt is decided here, and no error', async () => {
       const replica = await aReplica()
       await takeOne(replica.quotas, KEY, FREE)
-      await onlooker.client.set(hashOf(KEY), 'spoilt')
+      await onlooker.client.set(quotaKey(KEY), 'spoilt')
       expect((await takeOne(replica.quotas, KEY, FREE)).kind).to.equal('admitted')
     })
   })
@@ -300,7 +300,7 @@ describe('the hash of a key in Redis', function () {
       await onlooker.client.replicaof('127.0.0.1', '1')
       try {
         expect(admittedOf(await times(100, () => takeOne(replica.quotas, KEY, FREE)))).to.equal(50)
-        expect(replica.connection.link.isUp).to.equal(false)
+        expect(replica.connection.breaker.isUp).to.equal(false)
         expect(await onlooker.used(KEY)).to.deep.equal([10, 10])
       } finally {
         await onlooker.client.replicaof('NO', 'ONE')
@@ -325,7 +325,7 @@ describe('the hash of a key in Redis', function () {
         await until('it has followed', async () => (await promoted.used(KEY))[0] === 20)
         line.fallSilent()
         line.cut()
-        await untilAway(replica)
+        await untilUnavailable(replica)
         admitted += admittedOf(await times(15, () => takeOne(replica.quotas, KEY, FREE)))
         await promoted.client.replicaof('NO', 'ONE')
         line.pass(standby.url)

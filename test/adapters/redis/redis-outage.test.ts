@@ -5,7 +5,7 @@ import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica, RedisReplicaOptions } from '../../support/redis-replica.js'
-import { aRedisReplica, Onlooker, untilAway, untilUp } from '../../support/redis-replica.js'
+import { aRedisReplica, Onlooker, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import type { UnreliableLine } from '../../support/unreliable-line.js'
 import { anUnreliableLine } from '../../support/unreliable-line.js'
@@ -53,7 +53,7 @@ describe('the quotas of a replica whose Redis is away', function () {
   /** Redis goes, and the replica has seen it. */
   async function goAway(...replicas: RedisReplica[]): Promise<void> {
     await redis.kill()
-    for (const replica of replicas) await untilAway(replica)
+    for (const replica of replicas) await untilUnavailable(replica)
   }
 
   async function comeBack(...replicas: RedisReplica[]): Promise<void> {
@@ -104,8 +104,8 @@ describe('the quotas of a replica whose Redis is away', function () {
       const replica = await aReplica({ replicas: 3 })
       await times(61, () => take(replica))
       await goAway(replica)
-      const refusals = await times(50, () => take(replica))
-      expect(new Set(refusals.map(({ kind }) => kind))).to.deep.equal(new Set(['exhausted']))
+      const rejections = await times(50, () => take(replica))
+      expect(new Set(rejections.map(({ kind }) => kind))).to.deep.equal(new Set(['exhausted']))
       clock.advanceSeconds(60)
       expect(admittedOf(await times(50, () => take(replica)))).to.equal(20)
     })
@@ -131,10 +131,10 @@ describe('the quotas of a replica whose Redis is away', function () {
 
     it('is nothing to a record of a key that is older than one that it has seen', async () => {
       const replica = await aReplica()
-      await replica.quotas.take(KEY, FREE, { generation: 3 })
+      await replica.quotas.take(KEY, FREE, { version: 3 })
       await goAway(replica)
-      expect(await replica.quotas.take(KEY, FREE, { generation: 2 })).to.deep.equal({ kind: 'outdated' })
-      expect((await replica.quotas.take(KEY, FREE, { generation: 2, fresh: true })).kind).to.equal('admitted')
+      expect(await replica.quotas.take(KEY, FREE, { version: 2 })).to.deep.equal({ kind: 'outdated' })
+      expect((await replica.quotas.take(KEY, FREE, { version: 2, justRead: true })).kind).to.equal('admitted')
     })
 
     it('is no more than a plan in a minute though Redis goes and comes back all the time', async () => {
@@ -165,7 +165,7 @@ describe('the quotas of a replica whose Redis is away', function () {
     it('is no more than a plan in a minute though it loses Redis each time that it tells what it gave out', async () => {
       const replica = await aReplica({ replicas: 1 })
       let admitted = 0
-      replica.connection.link.onChange((isUp) => isUp && line.fallSilent())
+      replica.connection.breaker.onChange((isUp) => isUp && line.fallSilent())
       line.fallSilent()
       for (let round = 0; round < 3; round++) {
         admitted += admittedOf(await times(80, () => take(replica)))
@@ -173,7 +173,7 @@ describe('the quotas of a replica whose Redis is away', function () {
         line.pass()
         await until('it was back, and is away', async () => {
           admitted += admittedOf([await take(replica)])
-          return replica.changes.length >= changes + 2 && !replica.connection.link.isUp
+          return replica.changes.length >= changes + 2 && !replica.connection.breaker.isUp
         })
       }
       expect(admitted).to.equal(60)
@@ -276,7 +276,7 @@ describe('the quotas of a replica whose Redis is away', function () {
       let admitted = 45
       await until('Redis decides', async () => {
         admitted += admittedOf(await times(10, () => take(replica)))
-        return replica.connection.link.isUp
+        return replica.connection.breaker.isUp
       })
       admitted += admittedOf(await times(200, () => take(replica)))
       expect(admitted).to.equal(60)
@@ -360,13 +360,13 @@ describe('the quotas of a replica whose Redis is away', function () {
       await times(8, () => take(replica))
       // The store was told before and has sent by now what it has to tell.
       let isLost = false
-      replica.connection.link.onChange((isUp) => {
+      replica.connection.breaker.onChange((isUp) => {
         if (isUp && !isLost) line.dropReplies()
         isLost = true
       })
       await redis.start()
       await usedIs(8, 8)
-      await untilAway(replica)
+      await untilUnavailable(replica)
       line.pass()
       await untilUp(replica)
       await take(replica)
@@ -391,7 +391,7 @@ describe('the quotas of a replica whose Redis is away', function () {
 
   it('neither rejects nor waits on any call, whatever happens to the line, and tells of each change once', async () => {
     const replica = await aReplica()
-    const faults: readonly (() => Promise<void>)[] = [
+    const problems: readonly (() => Promise<void>)[] = [
       async () => line.fallSilent(),
       async () => line.dropReplies(),
       async () => line.cut(),
@@ -410,10 +410,10 @@ describe('the quotas of a replica whose Redis is away', function () {
         await new Promise((resolve) => setImmediate(resolve))
       }
     })
-    for (const fault of faults) {
-      await fault()
+    for (const problem of problems) {
+      await problem()
       // A cut line is a closed connection, which is seen even when it is open again at once.
-      await until('it is seen', () => !replica.connection.link.isUp || replica.changes.at(-1) === true, 5_000)
+      await until('it is seen', () => !replica.connection.breaker.isUp || replica.changes.at(-1) === true, 5_000)
       await redis.start()
       line.pass()
       await untilUp(replica)

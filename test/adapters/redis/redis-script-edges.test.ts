@@ -1,10 +1,10 @@
 import { expect } from 'chai'
-import { hashOf, QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
+import { quotaKey, QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { QuotaReply } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../../src/adapters/redis/redis-client.js'
-import type { Asking, QuotaState, Report } from '../../../src/core/quota.js'
-import { current, decide, isOutdated, settle } from '../../../src/core/quota.js'
+import type { KeyVersion, QuotaState, UsageDelta } from '../../../src/core/quota.js'
+import { rollForward, decide, isOutdated, reconcile } from '../../../src/core/quota.js'
 import type { Instant } from '../../../src/core/window.js'
 import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../../src/core/window.js'
 import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
@@ -33,24 +33,24 @@ const STATES: Readonly<Record<string, QuotaState>> = {
   'one left in the day': aState({ used: { minute: 2, day: 49 } }),
   'minute used up': aState({ used: { minute: 5, day: 20 } }),
   'day used up': aState({ used: { minute: 1, day: 50 } }),
-  'both used up and refused': aState({ used: { minute: 5, day: 50 }, firstRefusalMs: NOON_MS }),
-  'a strike before the last': aState({ used: { minute: 5, day: 20 }, firstRefusalMs: NOON_MS - 5_000, strikes: 4 }),
-  'the last strike next': aState({ used: { minute: 5, day: 20 }, firstRefusalMs: NOON_MS - 5_000, strikes: 5 }),
-  'the last strike of the day next': aState({ used: { minute: 1, day: 50 }, firstRefusalMs: NOON_MS - 5_000, strikes: 5 }),
+  'both used up and refused': aState({ used: { minute: 5, day: 50 }, firstRejectionMs: NOON_MS }),
+  'a strike before the last': aState({ used: { minute: 5, day: 20 }, firstRejectionMs: NOON_MS - 5_000, strikes: 4 }),
+  'the last strike next': aState({ used: { minute: 5, day: 20 }, firstRejectionMs: NOON_MS - 5_000, strikes: 5 }),
+  'the last strike of the day next': aState({ used: { minute: 1, day: 50 }, firstRejectionMs: NOON_MS - 5_000, strikes: 5 }),
   'banned for the first time': aState({ used: { minute: 1, day: 20 }, bannedUntilMs: NOON_MS + 3_000, banLevel: 1 }),
   'banned for the third time': aState({ used: { minute: 5, day: 20 }, bannedUntilMs: NOON_MS + 3_000, banLevel: 3 }),
   'banned, and the last strike next': aState({
     used: { minute: 5, day: 20 },
     bannedUntilMs: NOON_MS + 3_000,
     banLevel: 2,
-    firstRefusalMs: NOON_MS - 5_000,
+    firstRejectionMs: NOON_MS - 5_000,
     strikes: 5,
   }),
   'banned some time ago, and the last strike of the day next': aState({
     used: { minute: 1, day: 50 },
     bannedUntilMs: NOON_MS - 44_000,
     banLevel: 2,
-    firstRefusalMs: NOON_MS - 5_000,
+    firstRejectionMs: NOON_MS - 5_000,
     strikes: 5,
   }),
 }
@@ -67,7 +67,7 @@ const MOMENTS: Readonly<Record<string, number>> = {
   'the beginning of the day': DAY_END_MS - 86_400_000,
 }
 
-const REPORTS: readonly (Report | undefined)[] = [
+const REPORTS: readonly (UsageDelta | undefined)[] = [
   undefined,
   { window: WINDOW, strikes: 0, used: { minute: 1, day: 1 } },
   { window: WINDOW, strikes: 0, used: { minute: -9, day: -99 } },
@@ -76,7 +76,7 @@ const REPORTS: readonly (Report | undefined)[] = [
   { window: { minute: WINDOW.minute + 1, day: WINDOW.day + 1 }, strikes: 9, used: { minute: 3, day: 3 } },
 ]
 
-const ASKINGS: readonly Asking[] = [{ generation: 3 }, { generation: 2 }, { generation: 2, fresh: true }, { generation: 4 }]
+const KEY_VERSIONS: readonly KeyVersion[] = [{ version: 3 }, { version: 2 }, { version: 2, justRead: true }, { version: 4 }]
 
 describe('the quota script at the millisecond at which something changes', () => {
   let database: RedisDatabase
@@ -104,16 +104,16 @@ describe('the quota script at the millisecond at which something changes', () =>
           clock.moveTo(momentMs + offsetMs)
           const at = { nowMs: clock.nowMs(), ...PHASE }
           for (const report of REPORTS) {
-            for (const asking of ASKINGS) {
-              const what = `${JSON.stringify({ asking, report })} at ${momentName}, ${offsetMs} ms`
+            for (const keyVersion of KEY_VERSIONS) {
+              const what = `${JSON.stringify({ keyVersion, report })} at ${momentName}, ${offsetMs} ms`
               await store(client, state)
-              expect(await hash.take(KEY, RULES, asking, report), what).to.deep.equal({ ...taken(state, asking, at, report), at })
-              expect((await hash.peek(KEY, RULES)).state, `left by ${what}`).to.deep.equal(taken(state, asking, at, report).state)
+              expect(await hash.take(KEY, RULES, keyVersion, report), what).to.deep.equal({ ...taken(state, keyVersion, at, report), at })
+              expect((await hash.peek(KEY, RULES)).state, `left by ${what}`).to.deep.equal(taken(state, keyVersion, at, report).state)
             }
             if (!report) continue
-            const settled = settle(state, RULES, at, report)
+            const settled = reconcile(state, RULES, at, report)
             await store(client, state)
-            expect(await hash.settle(KEY, RULES, report)).to.deep.equal({ became: 'charged', state: settled, at })
+            expect(await hash.reconcile(KEY, RULES, report)).to.deep.equal({ became: 'charged', state: settled, at })
             expect((await hash.peek(KEY, RULES)).state).to.deep.equal(settled)
           }
         }
@@ -122,20 +122,29 @@ describe('the quota script at the millisecond at which something changes', () =>
   }
 })
 
-function taken(state: QuotaState, asking: Asking, at: Instant, report: Report | undefined): Omit<QuotaReply, 'at'> {
-  if (isOutdated(state, asking)) return { became: 'outdated', state: current(state, RULES.ban, at) }
+function taken(state: QuotaState, keyVersion: KeyVersion, at: Instant, report: UsageDelta | undefined): Omit<QuotaReply, 'at'> {
+  if (isOutdated(state, keyVersion)) return { became: 'outdated', state: rollForward(state, RULES.ban, at) }
   const { verdict, state: after } = decide(state, RULES, at, report)
-  return { became: 'charge' in verdict ? 'charged' : 'refused', state: { ...after, generation: asking.generation } }
+  return { became: 'charge' in verdict ? 'charged' : 'refused', state: { ...after, version: keyVersion.version } }
 }
 
 function aState(overrides: Partial<QuotaState>): QuotaState {
-  return { window: WINDOW, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, generation: 3, ...overrides }
+  return { window: WINDOW, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, version: 3, ...overrides }
 }
 
 /** As the script would have left it. */
 async function store(client: RedisClient, state: QuotaState): Promise<void> {
-  const { window, used, strikes, firstRefusalMs = 0, bannedUntilMs, banLevel, generation } = state
-  const all = { m: window.minute, c: used.minute, d: window.day, e: used.day, s: strikes, f: firstRefusalMs, b: bannedUntilMs, l: banLevel }
-  const fields = Object.fromEntries(Object.entries({ ...all, g: generation }).filter(([, value]) => value !== 0))
-  await client.multi().del(hashOf(KEY)).hset(hashOf(KEY), fields).exec()
+  const { window, used, strikes, firstRejectionMs = 0, bannedUntilMs, banLevel, version } = state
+  const all = {
+    m: window.minute,
+    c: used.minute,
+    d: window.day,
+    e: used.day,
+    s: strikes,
+    f: firstRejectionMs,
+    b: bannedUntilMs,
+    l: banLevel,
+  }
+  const fields = Object.fromEntries(Object.entries({ ...all, g: version }).filter(([, value]) => value !== 0))
+  await client.multi().del(quotaKey(KEY)).hset(quotaKey(KEY), fields).exec()
 }

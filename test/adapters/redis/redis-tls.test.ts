@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { hashOf } from '../../../src/adapters/redis/quota-hash.js'
+import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisConnection } from '../../../src/adapters/redis/redis-connection.js'
 import { someQuotaRules } from '../../contracts/builders.js'
 import { rejection } from '../../contracts/rejection.js'
@@ -53,7 +53,7 @@ describe('Redis over TLS', function () {
   async function reasonAt(url: string): Promise<string | undefined> {
     const connection = new RedisConnection(url)
     const changes: { isUp: boolean; reason: string | undefined }[] = []
-    connection.link.onChange((isUp, reason) => changes.push({ isUp, reason }))
+    connection.breaker.onChange((isUp, reason) => changes.push({ isUp, reason }))
     await connection.connect()
     await connection.close()
     expect(changes).to.have.length(1)
@@ -63,15 +63,15 @@ describe('Redis over TLS', function () {
 
   /** Retries, because the server's reason is lost if the client is still writing when the server closes the connection. */
   async function untilRejected(url: string, reason: string): Promise<void> {
-    const { link, client: redis } = new RedisConnection(url)
+    const { breaker, client: redis } = new RedisConnection(url)
     const changes: boolean[] = []
-    link.onChange((isUp) => changes.push(isUp))
-    await link.connect(1_500)
-    const isKnown = async () => String(await rejection(link.call(() => redis.ping()))).includes(reason)
+    breaker.onChange((isUp) => changes.push(isUp))
+    await breaker.connect(1_500)
+    const isKnown = async () => String(await rejection(breaker.call(() => redis.ping()))).includes(reason)
     try {
       await until(`the reason is known: ${reason}`, isKnown, 30_000)
     } finally {
-      await link.close()
+      await breaker.close()
     }
     expect(changes).to.deep.equal([false])
   }
@@ -161,7 +161,7 @@ describe('Redis over TLS', function () {
       await expectChangesReceived(one, other)
       for (const node of nodes) {
         const observer = node.connect()
-        const hashes = await times(15, (key) => observer.exists(hashOf(`key_${key}`)).catch(() => 0))
+        const hashes = await times(15, (key) => observer.exists(quotaKey(`key_${key}`)).catch(() => 0))
         observer.disconnect()
         expect(hashes.filter((exists) => exists === 1).length).to.be.above(0)
       }
@@ -247,7 +247,7 @@ describe('Redis over TLS', function () {
           'the new primary makes the decisions',
           async () => {
             await takeOne(one.quotas, 'key_after', FREE)
-            return (await observer.exists(hashOf('key_after'))) === 1
+            return (await observer.exists(quotaKey('key_after'))) === 1
           },
           10_000,
         )

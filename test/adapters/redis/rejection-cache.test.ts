@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { MemoryQuotaStore } from '../../../src/adapters/memory/memory-quota-store.js'
 import { RedisQuotaControl } from '../../../src/adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../../../src/adapters/redis/redis-quota-store.js'
-import { RefusalMemory } from '../../../src/adapters/redis/rejection-cache.js'
+import { RejectionCache } from '../../../src/adapters/redis/rejection-cache.js'
 import type { QuotaRules, QuotaState, Verdict } from '../../../src/core/quota.js'
 import { decide } from '../../../src/core/quota.js'
 import type { Instant } from '../../../src/core/window.js'
@@ -19,18 +19,18 @@ import { chargeOf, times } from '../../support/verdicts.js'
 
 const SEED = 20_261_127
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
-const RECORD = { generation: 1 }
+const RECORD = { version: 1 }
 const SMALL = someQuotaRules({ limits: { minute: 2, day: 1000 } })
 
 /** Ten requests over the limit of a key that Redis would refuse: as many as make it one that hammers. */
 const HAMMERING = 10
 
-describe('the memory of refusals', () => {
-  it('answers for a key from the tenth refusal within a second on, and not before', () => {
+describe('the memory of rejections', () => {
+  it('answers for a key from the tenth rejection within a second on, and not before', () => {
     const { memory, at, state } = refusedKey()
-    for (let refusal = 1; refusal <= HAMMERING; refusal++) {
-      expect(memory.refuse('key_one', SMALL, RECORD, at(refusal * 100 - 1)), `after ${refusal - 1}`).to.equal(undefined)
-      memory.remember('key_one', RECORD, state, at(refusal * 99))
+    for (let rejection = 1; rejection <= HAMMERING; rejection++) {
+      expect(memory.refuse('key_one', SMALL, RECORD, at(rejection * 100 - 1)), `after ${rejection - 1}`).to.equal(undefined)
+      memory.remember('key_one', RECORD, state, at(rejection * 99))
     }
     expect(memory.refuse('key_one', SMALL, RECORD, at(991))).to.nested.include({ 'verdict.kind': 'exhausted', isStrike: false })
     expect(memory.refuse('key_two', SMALL, RECORD, at(991))).to.equal(undefined)
@@ -38,8 +38,8 @@ describe('the memory of refusals', () => {
 
   it('never answers for a key that is refused nine times a second, however long', () => {
     const { memory, at, state } = refusedKey()
-    for (let refusal = 0; refusal < 300; refusal++) {
-      const now = at(refusal * 112)
+    for (let rejection = 0; rejection < 300; rejection++) {
+      const now = at(rejection * 112)
       expect(memory.refuse('key_one', SMALL, RECORD, now)).to.equal(undefined)
       memory.remember('key_one', RECORD, state, now)
     }
@@ -62,9 +62,9 @@ describe('the memory of refusals', () => {
 
   it('is silent for another record of the key, for one that was just read, and when it is told to forget', () => {
     const { memory, at } = hammeringKey()
-    expect(memory.refuse('key_one', SMALL, { generation: 2 }, at(1))).to.equal(undefined)
-    expect(memory.refuse('key_one', SMALL, { generation: 0 }, at(1))).to.equal(undefined)
-    expect(memory.refuse('key_one', SMALL, { ...RECORD, fresh: true }, at(1))).to.equal(undefined)
+    expect(memory.refuse('key_one', SMALL, { version: 2 }, at(1))).to.equal(undefined)
+    expect(memory.refuse('key_one', SMALL, { version: 0 }, at(1))).to.equal(undefined)
+    expect(memory.refuse('key_one', SMALL, { ...RECORD, justRead: true }, at(1))).to.equal(undefined)
     expect(memory.refuse('key_one', SMALL, RECORD, at(1))).not.to.equal(undefined)
     memory.forget('key_one')
     expect(memory.refuse('key_one', SMALL, RECORD, at(1))).to.equal(undefined)
@@ -89,14 +89,14 @@ describe('the memory of refusals', () => {
   it('counts the strikes that it swallows, and never begins a ban: Redis is asked for the strike that would', () => {
     const rules = someQuotaRules({ limits: { minute: 2 }, ban: someBanRules({ graceMs: 0, minStrikes: 5 }) })
     const { memory, at } = hammeringKey()
-    const swallowed = [1, 2, 3, 4].map((ms) => memory.refuse('key_one', rules, RECORD, at(ms)))
-    expect(swallowed.map((each) => each?.isStrike)).to.deep.equal([true, true, true, true])
-    expect(swallowed.map((each) => each?.state.strikes)).to.deep.equal([1, 2, 3, 4])
+    const cached = [1, 2, 3, 4].map((ms) => memory.refuse('key_one', rules, RECORD, at(ms)))
+    expect(cached.map((each) => each?.isStrike)).to.deep.equal([true, true, true, true])
+    expect(cached.map((each) => each?.state.strikes)).to.deep.equal([1, 2, 3, 4])
     expect(memory.refuse('key_one', rules, RECORD, at(5))).to.equal(undefined)
     expect(memory.refuse('key_one', rules, RECORD, at(6))).to.equal(undefined)
   })
 
-  it('leaves the first refusal of a minute to Redis, which measures the grace from it', () => {
+  it('leaves the first rejection of a minute to Redis, which measures the grace from it', () => {
     const { memory, at } = hammeringKey({ at: NOON_MS + 59_500, state: { ...refusedKey().state, used: { minute: 2, day: 1000 } } })
     expect(memory.refuse('key_one', SMALL, RECORD, at(499))).not.to.equal(undefined)
     expect(memory.refuse('key_one', SMALL, RECORD, at(500))).to.equal(undefined)
@@ -114,7 +114,7 @@ describe('the memory of refusals', () => {
   })
 })
 
-describe('a quota store with the memory of refusals', function () {
+describe('a quota store with the memory of rejections', function () {
   this.timeout(60_000)
   let database: RedisDatabase
   let other: RedisDatabase
@@ -131,7 +131,7 @@ describe('a quota store with the memory of refusals', function () {
 
   after(() => Promise.all([database?.release(), other?.release()]))
 
-  async function aStore(url: string, clock: MovableClock, refusals: RefusalMemory) {
+  async function aStore(url: string, clock: MovableClock, rejections: RejectionCache) {
     const redis = aPatientConnection(url, clock)
     let calls = 0
     const take = redis.quotaHash.take.bind(redis.quotaHash)
@@ -140,7 +140,7 @@ describe('a quota store with the memory of refusals', function () {
       return take(...args)
     }
     const makeLocalQuotas = () => new MemoryQuotaStore(clock)
-    const quotas = new RedisQuotaStore({ redis, clock, makeLocalQuotas, refusals })
+    const quotas = new RedisQuotaStore({ redis, clock, makeLocalQuotas, rejections })
     await redis.connect()
     open.push(redis)
     return { quotas, control: new RedisQuotaControl(redis), calls: () => calls }
@@ -148,8 +148,8 @@ describe('a quota store with the memory of refusals', function () {
 
   it('decides 12,000 random requests of keys that hammer as one without it, bans to the millisecond, with a fraction of the calls', async () => {
     const clock = new MovableClock()
-    const with_ = await aStore(database.url, clock, new RefusalMemory())
-    const without = await aStore(other.url, clock, new RefusalMemory({ rememberedMs: 0 }))
+    const with_ = await aStore(database.url, clock, new RejectionCache())
+    const without = await aStore(other.url, clock, new RejectionCache({ rememberedMs: 0 }))
     const met = new Map<string, number>()
     for (const [index, step] of fc.sample(aStep, { numRuns: 12_000, seed: SEED }).entries()) {
       clock.advanceMs(step.passesMs)
@@ -168,9 +168,9 @@ describe('a quota store with the memory of refusals', function () {
     expect(with_.calls()).to.be.below(without.calls() / 2)
   })
 
-  it('tells Redis the strikes that it swallowed with its next call', async () => {
+  it('tells Redis the strikes that it cached with its next call', async () => {
     const clock = new MovableClock()
-    const { quotas, control, calls } = await aStore(database.url, clock, new RefusalMemory())
+    const { quotas, control, calls } = await aStore(database.url, clock, new RejectionCache())
     await times(3, () => takeOne(quotas, 'key_one', SMALL))
     clock.advanceMs(1_500)
     for (let count = 0; count < 40; count++) await takeOne(quotas, 'key_one', SMALL)
@@ -183,7 +183,7 @@ describe('a quota store with the memory of refusals', function () {
     expect((await control.usage('key_one', SMALL)).strikes).to.equal(41)
   })
 
-  it('forgets the strikes that it swallowed of a key that is unbanned on another replica', async () => {
+  it('forgets the strikes that it cached of a key that is unbanned on another replica', async () => {
     const clock = new MovableClock()
     const [mine, yours] = [await aRedisReplica(database.url, { clock }), await aRedisReplica(database.url, { clock })]
     open.push(mine, yours)
@@ -256,7 +256,7 @@ const aStep = fc.record({
 
 /** A key whose minute is used up, as Redis refused it at noon. `at`: milliseconds later. */
 function refusedKey(beganMs = NOON_MS) {
-  const memory = new RefusalMemory()
+  const memory = new RejectionCache()
   const at = (ms: number): Instant => ({ nowMs: beganMs + ms, phaseSeconds: 0 })
   let state: QuotaState | undefined
   for (let count = 0; count < 3; count++) ({ state } = decide(state, SMALL, at(0)))
@@ -268,6 +268,6 @@ function refusedKey(beganMs = NOON_MS) {
 function hammeringKey({ at: beganMs = NOON_MS, state: given }: { at?: number; state?: QuotaState } = {}) {
   const key = refusedKey(beganMs)
   const state = given ? { ...given, window: key.state.window } : key.state
-  for (let refusal = 0; refusal < HAMMERING; refusal++) key.memory.remember('key_one', RECORD, state, key.at(0))
+  for (let rejection = 0; rejection < HAMMERING; rejection++) key.memory.remember('key_one', RECORD, state, key.at(0))
   return { ...key, state }
 }

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { hashOf } from '../../../src/adapters/redis/quota-hash.js'
-import { RefusalMemory } from '../../../src/adapters/redis/rejection-cache.js'
-import type { QuotaRules, Refusal } from '../../../src/core/quota.js'
+import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
+import { RejectionCache } from '../../../src/adapters/redis/rejection-cache.js'
+import type { QuotaRules, Rejection } from '../../../src/core/quota.js'
 import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
@@ -15,7 +15,7 @@ import { chargeOf } from '../../support/verdicts.js'
 /** Fixed, so that the counts of what the traffic came across are the same every time. */
 const SEED = 20_261_129
 const CHECKS = 4_000
-/** Some refusals are looked at, the others make strikes and bans. */
+/** Some rejections are looked at, the others make strikes and bans. */
 const LOOKED_AT = 4
 
 describe('Retry-After on a real Redis', function () {
@@ -33,8 +33,8 @@ describe('Retry-After on a real Redis', function () {
     await database.flush()
     clock = new MovableClock()
     onlooker = new Onlooker(database.url)
-    // What a replica remembers of refusals would answer in the place of Redis.
-    replica = await aRedisReplica(database.url, { clock, isPatient: true, refusals: new RefusalMemory({ rememberedMs: 0 }) })
+    // What a replica remembers of rejections would answer in the place of Redis.
+    replica = await aRedisReplica(database.url, { clock, isPatient: true, rejections: new RejectionCache({ rememberedMs: 0 }) })
   })
 
   afterEach(async () => {
@@ -48,16 +48,16 @@ describe('Retry-After on a real Redis', function () {
   async function becomesAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
     const [nowMs, fields] = [clock.nowMs(), await onlooker.hash(keyId)]
     clock.advanceMs(ms)
-    const { became } = await replica.connection.quotaHash.take(keyId, rules, { generation: 1 })
+    const { became } = await replica.connection.quotaHash.take(keyId, rules, { version: 1 })
     clock.moveTo(nowMs)
     await onlooker.restore(keyId, fields)
     return became
   }
 
-  it(`is true in ${CHECKS} refusals of random traffic: one second less is refused, waiting exactly so long is admitted`, async () => {
+  it(`is true in ${CHECKS} rejections of random traffic: one second less is refused, waiting exactly so long is admitted`, async () => {
     const met = new Map<string, number>()
     const meet = (what: string) => met.set(what, (met.get(what) ?? 0) + 1)
-    let [refusals, checks] = [0, 0]
+    let [rejections, checks] = [0, 0]
     for (const step of fc.sample(aStep, { numRuns: 60_000, seed: SEED })) {
       if (checks === CHECKS) break
       clock.advanceMs(step.passesMs)
@@ -66,10 +66,10 @@ describe('Retry-After on a real Redis', function () {
         if (step.isRefunded) await replica.quotas.refund(step.keyId, chargeOf(verdict), step.rules)
         continue
       }
-      refusals += 1
-      if (refusals % LOOKED_AT !== 0 && verdict.kind === 'exhausted') continue
+      rejections += 1
+      if (rejections % LOOKED_AT !== 0 && verdict.kind === 'exhausted') continue
 
-      const { retryAfterSeconds, quota, kind, window }: Refusal = verdict
+      const { retryAfterSeconds, quota, kind, window }: Rejection = verdict
       const what = `${kind} for ${retryAfterSeconds} s at ${quota.nowMs}`
       expect(retryAfterSeconds, what).to.satisfy(Number.isSafeInteger).and.to.be.at.least(1)
       expect(await becomesAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${what}`).to.equal('refused')
@@ -80,11 +80,11 @@ describe('Retry-After on a real Redis', function () {
       meet(`${kind}, ${window ?? 'no window'}`)
       if (retryAfterSeconds === 1) meet('one second')
     }
-    console.error(`      ${checks} checks of ${refusals} refusals: ${JSON.stringify([...met])}`)
+    console.error(`      ${checks} checks of ${rejections} rejections: ${JSON.stringify([...met])}`)
     expect(checks).to.equal(CHECKS)
     for (const what of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
       expect(met.get(what) ?? 0, what).to.be.above(50)
-    expect(await onlooker.client.exists(hashOf('key_a'))).to.equal(1)
+    expect(await onlooker.client.exists(quotaKey('key_a'))).to.equal(1)
   })
 
   it('is in whole seconds and one second at the least, up to the last millisecond', async () => {

@@ -1,7 +1,7 @@
 import type { Middleware } from '../pipeline/context.js'
-import { answerJson } from '../pipeline/context.js'
+import { respondWithJson } from '../pipeline/context.js'
 import { HttpError } from '../errors/http-error.js'
-import type { ServicePage } from '../pipeline/routing.js'
+import type { PublicRoute } from '../pipeline/routing.js'
 
 /** Something outside this process that the service leans on. */
 export interface Dependency {
@@ -47,7 +47,7 @@ export class Health {
 
   /** For operators, and never on the API port. Checks every dependency. */
   async details(): Promise<HealthDetails> {
-    const states = await statesOf(this.dependencies)
+    const states = await checkAll(this.dependencies)
     const isOk = this.isReady && states.every(({ required, up }) => up || !required)
     return {
       status: isOk ? 'ok' : 'failing',
@@ -58,18 +58,18 @@ export class Health {
   }
 }
 
-async function statesOf(dependencies: readonly Dependency[]): Promise<{ name: string; required: boolean; up: boolean }[]> {
+async function checkAll(dependencies: readonly Dependency[]): Promise<{ name: string; required: boolean; up: boolean }[]> {
   return Promise.all(
     dependencies.map(async (dependency) => ({ name: dependency.name, required: dependency.required, up: await dependency.isUp() })),
   )
 }
 
 /** `/livez`: the process is running. `/readyz`: it accepts traffic. Neither does I/O. */
-export function healthPages(health: Health): ServicePage[] {
-  const live: Middleware = async (ctx) => answerJson(ctx, 200, '{"status":"ok"}')
+export function healthRoutes(health: Health): PublicRoute[] {
+  const live: Middleware = async (ctx) => respondWithJson(ctx, 200, '{"status":"ok"}')
   const ready: Middleware = async (ctx) => {
     if (!health.isReady) throw new HttpError('service_unavailable', { headers: { 'Retry-After': '1' } })
-    answerJson(ctx, 200, '{"status":"ok"}')
+    respondWithJson(ctx, 200, '{"status":"ok"}')
   }
   return [
     { path: '/livez', handle: live },

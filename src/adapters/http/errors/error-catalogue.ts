@@ -11,7 +11,7 @@ export const ERROR_CATALOGUE = {
   not_found: { status: 404, message: 'There is nothing at this address.' },
   pet_not_found: { status: 404, message: 'The pet could not be found.' },
   method_not_allowed: { status: 405, message: 'This address does not know the method; the Allow header lists those it knows.' },
-  not_acceptable: { status: 406, message: 'Answers are application/json, which the Accept header excludes.' },
+  not_acceptable: { status: 406, message: 'TestResponses are application/json, which the Accept header excludes.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   operation_removed: { status: 410, message: 'This operation was removed; use GET /v1/pets with the status filter.' },
   payload_too_large: { status: 413, message: 'The body is larger than 64 KiB.' },

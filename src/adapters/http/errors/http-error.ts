@@ -24,7 +24,7 @@ export class HttpError extends Error {
   }
 }
 
-/** Seconds after which a store that is away is worth asking again. */
+/** Seconds after which a store that is away is worth keyVersion again. */
 const UNAVAILABLE_RETRY_AFTER_SECONDS = 2
 
 /** What the client is told of a thrown value. Whatever nobody expected is an `internal_error` that tells nothing. */

@@ -1,17 +1,17 @@
 import type { AddressQuota } from '../../../core/address-quota.js'
-import type { Refusal } from '../../../core/quota.js'
+import type { Rejection } from '../../../core/quota.js'
 import type { Admit } from '../../../core/use-cases/admit.js'
 import type { Middleware, RequestContext } from '../pipeline/context.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import { HttpError } from '../errors/http-error.js'
 import { secondsUntil, setAddressQuota, setKeyQuota } from '../pipeline/quota-headers.js'
-import { addressOf } from '../pipeline/report-address-quota.js'
+import { toClientAddress } from '../pipeline/report-address-quota.js'
 
 /** Lets pass who has a valid key with quota left, charges one request and reports what is left. */
 export function admit(deps: { admit: Admit; trustedProxyHops: number }): Middleware {
   return async function admitCaller(ctx, next) {
     const secret = sentSecret(ctx)
-    const address = addressOf(ctx, deps.trustedProxyHops)
+    const address = toClientAddress(ctx, deps.trustedProxyHops)
     const admission = await deps.admit({ address, ...(secret === undefined ? {} : { secret }) })
     switch (admission.kind) {
       case 'missing':
@@ -54,11 +54,11 @@ function lockedOut({ resetSeconds, nowMs }: AddressQuota): HttpError {
   return new HttpError('too_many_failed_authentications', { headers: { 'Retry-After': `${secondsUntil(resetSeconds, nowMs)}` } })
 }
 
-function tooMany(refusal: Refusal): HttpError {
-  return new HttpError(codeOf(refusal), { headers: { 'Retry-After': `${refusal.retryAfterSeconds}` } })
+function tooMany(rejection: Rejection): HttpError {
+  return new HttpError(toErrorCode(rejection), { headers: { 'Retry-After': `${rejection.retryAfterSeconds}` } })
 }
 
-function codeOf({ kind, window }: Refusal): ErrorCode {
+function toErrorCode({ kind, window }: Rejection): ErrorCode {
   switch (kind) {
     case 'banned':
       return 'key_temporarily_banned'

@@ -1,7 +1,7 @@
 import type { Middleware } from '../pipeline/context.js'
 import { HttpError } from '../errors/http-error.js'
 
-/** Answers are JSON only: who excludes that gets none. */
+/** TestResponses are JSON only: who excludes that gets none. */
 export function requireJsonAccepted(): Middleware {
   return async function requireAcceptableJson(ctx, next) {
     // JSON has no charset parameter (RFC 8259, 11), so that one is asked for makes no difference.

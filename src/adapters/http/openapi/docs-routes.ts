@@ -13,7 +13,7 @@ import type { Plans } from '../../../core/plan.js'
 import type { Middleware, RequestContext } from '../pipeline/context.js'
 import { DOCS_CONTENT_SECURITY_POLICY } from '../pipeline/hardening.js'
 import { openApiText } from './openapi.js'
-import type { ServicePage } from '../pipeline/routing.js'
+import type { PublicRoute } from '../pipeline/routing.js'
 import { toServerUrl } from '../server/server-url.js'
 
 /** `npm run build` creates these files, each with compressed copies (`.br` and `.gz`). */
@@ -35,7 +35,7 @@ type Encoding = 'br' | 'gzip' | 'identity'
 type Encoded = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
 
 /** The OpenAPI document in two formats, and a page that displays it and loads nothing from other origins. */
-export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): ServicePage[] {
+export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): PublicRoute[] {
   const document = (format: 'json' | 'yaml') => documentHandler(publicUrl, (serverUrl) => openApiText({ serverUrl, plans }, format))
   return [
     { path: '/openapi.json', handle: revalidated({ 'Content-Type': 'application/json', ...REVALIDATE }, document('json')) },

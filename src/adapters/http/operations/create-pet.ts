@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import type { CreatePet } from '../../../core/use-cases/create-pet.js'
 import type { RequestContext } from '../pipeline/context.js'
-import { answerJson, verifiedKey } from '../pipeline/context.js'
+import { respondWithJson, verifiedKey } from '../pipeline/context.js'
 import { readJsonBody } from '../middleware/read-json-body.js'
 import type { Operation, OperationSpec } from './operation.js'
 import { API_PREFIX } from './operation.js'
 import { idempotencyKeyHeader, newPet, pet } from '../schemas/pet-schemas.js'
-import { makeSerialiser } from '../schemas/serializer.js'
-import { refuseParameters, valid } from '../schemas/validation.js'
+import { makeSerializer } from '../schemas/serializer.js'
+import { rejectParameters, valid } from '../schemas/validation.js'
 
 const headers = z.object({ 'Idempotency-Key': idempotencyKeyHeader })
 
@@ -32,17 +32,17 @@ export const createPetSpec = {
 } as const satisfies OperationSpec
 
 export function makeCreatePetOperation({ createPet, publicUrl }: { createPet: CreatePet; publicUrl: string }): Operation {
-  const serialise = makeSerialiser<object>(pet)
+  const serialize = makeSerializer<object>(pet)
 
   return {
     ...createPetSpec,
-    before: [refuseParameters(), readJsonBody()],
+    before: [rejectParameters(), readJsonBody()],
     async handle(ctx) {
       const asked = valid(newPet, ctx.request.body, 'validation_failed')
       const { pet: created, replayed } = await createPet(asked, idempotencyScope(ctx))
       if (replayed) ctx.set('Idempotent-Replayed', 'true')
       ctx.set('Location', `${publicUrl}${API_PREFIX}${createPetSpec.path}/${created.id}`)
-      answerJson(ctx, 201, serialise(created))
+      respondWithJson(ctx, 201, serialize(created))
     },
   }
 }

@@ -3,13 +3,13 @@ import type { EnsureGetPetOffered, GetPet } from '../../../core/use-cases/get-pe
 import { GET_PET_REMOVED_AT_MS } from '../../../core/use-cases/get-pet.js'
 import { z } from 'zod'
 import type { Middleware } from '../pipeline/context.js'
-import { answerJson } from '../pipeline/context.js'
+import { respondWithJson } from '../pipeline/context.js'
 import type { Operation, OperationSpec } from './operation.js'
 import { API_PREFIX } from './operation.js'
 import { pet } from '../schemas/pet-schemas.js'
 import { ASSIGNED_ID } from '../schemas/schema-parts.js'
-import { makeSerialiser } from '../schemas/serializer.js'
-import { refuseParameters } from '../schemas/validation.js'
+import { makeSerializer } from '../schemas/serializer.js'
+import { rejectParameters } from '../schemas/validation.js'
 
 /** The day of the first release, which announced the removal. */
 const DEPRECATED_AT_MS = Date.UTC(2026, 10, 20)
@@ -41,21 +41,21 @@ export const getPetSpec = {
 } as const satisfies OperationSpec
 
 export function makeGetPetOperation({ getPet, ensureOffered }: { getPet: GetPet; ensureOffered: EnsureGetPetOffered }): Operation {
-  const serialise = makeSerialiser<object>(pet)
+  const serialize = makeSerializer<object>(pet)
 
   return {
     ...getPetSpec,
-    before: [refuseOnceRemoved(ensureOffered), refuseParameters()],
+    before: [rejectOnceRemoved(ensureOffered), rejectParameters()],
     async handle(ctx) {
       const { petId } = ctx['params'] as { petId: string }
       // The specification gives this operation no 400: what is no int64 is the id of no pet.
-      answerJson(ctx, 200, serialise(await getPet(parseInt64(petId))))
+      respondWithJson(ctx, 200, serialize(await getPet(parseInt64(petId))))
     },
   }
 }
 
-function refuseOnceRemoved(ensureOffered: EnsureGetPetOffered): Middleware {
-  return async function refuseRemoved(_ctx, next) {
+function rejectOnceRemoved(ensureOffered: EnsureGetPetOffered): Middleware {
+  return async function rejectRemoved(_ctx, next) {
     ensureOffered()
     await next()
   }

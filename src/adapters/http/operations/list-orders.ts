@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { ListOrders } from '../../../core/use-cases/list-orders.js'
 import type { Operation, OperationSpec } from './operation.js'
 import type { Listing } from './pagination.js'
-import { answerPage, pageRequest } from './pagination.js'
+import { respondWithPage, pageRequest } from './pagination.js'
 import { order, orderQuery } from '../schemas/order-schemas.js'
-import { makeSerialiser } from '../schemas/serializer.js'
+import { makeSerializer } from '../schemas/serializer.js'
 import { validQuery } from '../schemas/validation.js'
 
 const orders = z.array(order).max(100)
@@ -31,14 +31,14 @@ export const listOrdersSpec = {
 
 export function makeListOrdersOperation(deps: { listOrders: ListOrders } & Omit<Listing, 'path'>): Operation {
   const listing = { ...deps, path: listOrdersSpec.path }
-  const serialise = makeSerialiser<readonly object[]>(orders)
+  const serialize = makeSerializer<readonly object[]>(orders)
 
   return {
     ...listOrdersSpec,
     async handle(ctx) {
       const query = validQuery(orderQuery, ctx)
       const page = await deps.listOrders(pageRequest(listing, query))
-      answerPage(ctx, listing, query, page, serialise)
+      respondWithPage(ctx, listing, query, page, serialize)
     },
   }
 }

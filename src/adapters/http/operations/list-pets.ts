@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { ListPets } from '../../../core/use-cases/list-pets.js'
 import type { Operation, OperationSpec } from './operation.js'
 import type { Listing } from './pagination.js'
-import { answerPage, pageRequest } from './pagination.js'
+import { respondWithPage, pageRequest } from './pagination.js'
 import { pet, petQuery } from '../schemas/pet-schemas.js'
-import { makeSerialiser } from '../schemas/serializer.js'
+import { makeSerializer } from '../schemas/serializer.js'
 import { validQuery } from '../schemas/validation.js'
 
 const pets = z.array(pet).max(100)
@@ -33,14 +33,14 @@ export const listPetsSpec = {
 
 export function makeListPetsOperation(deps: { listPets: ListPets } & Omit<Listing, 'path'>): Operation {
   const listing = { ...deps, path: listPetsSpec.path }
-  const serialise = makeSerialiser<readonly object[]>(pets)
+  const serialize = makeSerializer<readonly object[]>(pets)
 
   return {
     ...listPetsSpec,
     async handle(ctx) {
       const query = validQuery(petQuery, ctx)
       const page = await deps.listPets(pageRequest(listing, query))
-      answerPage(ctx, listing, query, page, serialise)
+      respondWithPage(ctx, listing, query, page, serialize)
     },
   }
 }

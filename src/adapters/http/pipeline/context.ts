@@ -38,8 +38,8 @@ export function verifiedKey({ state }: RequestContext): ApiKey {
   return state.key
 }
 
-/** Answers with text that is JSON already; the type carries no charset, for JSON has no such parameter (RFC 8259, 11). */
-export function answerJson(ctx: RequestContext, status: number, json: string): void {
+/** TestResponses with text that is JSON already; the type carries no charset, for JSON has no such parameter (RFC 8259, 11). */
+export function respondWithJson(ctx: RequestContext, status: number, json: string): void {
   ctx.status = status
   ctx.set('Content-Type', 'application/json')
   ctx.body = json

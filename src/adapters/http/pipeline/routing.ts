@@ -5,7 +5,7 @@ import type { Operation } from '../operations/operation.js'
 import { API_PREFIX } from '../operations/operation.js'
 
 /** Something beside the API that is open to everyone, at an exact path: GET and HEAD. */
-export interface ServicePage {
+export interface PublicRoute {
   readonly path: string
   readonly handle: Middleware
 }
@@ -20,7 +20,7 @@ export function isApiPath(path: string): boolean {
 }
 
 /** Paths are matched to the letter: case and trailing slashes count. */
-export function makeRoutes(operations: readonly Operation[], pages: readonly ServicePage[], publicUrl: string): Routes {
+export function makeRoutes(operations: readonly Operation[], pages: readonly PublicRoute[], publicUrl: string): Routes {
   const router = new Router({ sensitive: true, strict: true })
   const byId = new Map(operations.map((operation) => [operation.operationId, operation]))
   for (const { operationId, method, path, before = [], handle } of operations) {
@@ -40,13 +40,13 @@ export function makeRoutes(operations: readonly Operation[], pages: readonly Ser
         allow: [...new Set([...matched.path.flatMap(({ methods }) => methods), 'OPTIONS'])].toSorted().join(', '),
         methodAllowed: matched.route,
         ...(operation?.document.deprecated ? { deprecatedOperation: operation.operationId } : {}),
-        headers: Object.assign({}, ...ofPath.map((each) => headersOf(each, publicUrl))) as Record<string, string>,
+        headers: Object.assign({}, ...ofPath.map((each) => toHeaders(each, publicUrl))) as Record<string, string>,
       }
     },
     dispatch: router.routes() as unknown as Middleware,
   }
 }
 
-function headersOf({ stability, headers }: Operation, publicUrl: string): Record<string, string> {
+function toHeaders({ stability, headers }: Operation, publicUrl: string): Record<string, string> {
   return { ...(stability === 'stable' ? {} : { 'X-Stability': stability }), ...headers?.(publicUrl) }
 }

@@ -4,11 +4,11 @@ import type { ErrorCode } from '../errors/error-catalogue.js'
 import { HttpError } from '../errors/http-error.js'
 
 /** The value as the schema reads it. Throws `code` with a message that names every failing field, in order. */
-export function valid<Value>(schema: z.ZodType<Value>, input: unknown, code: ErrorCode, faults: readonly string[] = []): Value {
+export function valid<Value>(schema: z.ZodType<Value>, input: unknown, code: ErrorCode, problems: readonly string[] = []): Value {
   const parsed = schema.safeParse(input)
-  if (parsed.success && faults.length === 0) return parsed.data
-  const found = parsed.success ? [] : parsed.error.issues.flatMap(faultsOf)
-  throw new HttpError(code, { message: listed([...faults, ...found]) })
+  if (parsed.success && problems.length === 0) return parsed.data
+  const found = parsed.success ? [] : parsed.error.issues.flatMap(toProblems)
+  throw new HttpError(code, { message: listed([...problems, ...found]) })
 }
 
 /** The query's parameters. Repeated and unknown ones are refused: proxies and servers differ in which of them they read. */
@@ -24,14 +24,14 @@ export function validQuery<Value>(schema: z.ZodType<Value>, ctx: RequestContext)
 const noParameters = z.strictObject({})
 
 /** For operations without query parameters. */
-export function refuseParameters(): Middleware {
-  return async function refuseAnyParameter(ctx, next) {
+export function rejectParameters(): Middleware {
+  return async function rejectAnyParameter(ctx, next) {
     validQuery(noParameters, ctx)
     await next()
   }
 }
 
-function faultsOf(issue: z.core.$ZodIssue): string[] {
+function toProblems(issue: z.core.$ZodIssue): string[] {
   if (issue.code === 'unrecognized_keys') return issue.keys.map((name) => `${shown(name)}: is not known here`)
   return [`${issue.path.join('.') || 'body'}: ${issue.message}`]
 }
@@ -39,9 +39,9 @@ function faultsOf(issue: z.core.$ZodIssue): string[] {
 /** Everything this service could ask for fails in fewer than this; more are names that the client made up. */
 const FAULTS_LISTED = 20
 
-function listed(faults: readonly string[]): string {
-  const unlisted = faults.length - FAULTS_LISTED
-  return [...faults.slice(0, FAULTS_LISTED), ...(unlisted > 0 ? [`and ${unlisted} more`] : [])].join('; ')
+function listed(problems: readonly string[]): string {
+  const unlisted = problems.length - FAULTS_LISTED
+  return [...problems.slice(0, FAULTS_LISTED), ...(unlisted > 0 ? [`and ${unlisted} more`] : [])].join('; ')
 }
 
 /** What the client chose is cut and escaped before it is told back. */
