@@ -82,7 +82,9 @@ describe('The examples in the docs', function () {
   for (const page of PAGES) {
     it(`of ${page} print what the page shows, one after the other against a fresh service`, async () => {
       const examples = examplesOf(page)
-      const responses = read(page).replace(/<!-- banned.*-->\n```http/g, '').match(/```http/g)
+      const responses = read(page)
+        .replace(/<!-- banned.*-->\n```http/g, '')
+        .match(/```http/g)
       expect(examples.filter(({ kind }) => kind === 'http')).to.have.length(responses?.length ?? 0)
       for (const { command, kind, output } of examples) {
         const printed = await run(command)

@@ -162,7 +162,8 @@ async function run(example: Example, interferences: readonly Interference[], aft
 }
 
 function exampleIn(language: string): { code: string; output: string } {
-  const [, code, output] = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\`\\s+It prints:\\s+\`\`\`text\n([\\s\\S]*?)\`\`\``).exec(page) ?? []
+  const [, code, output] =
+    new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\`\\s+It prints:\\s+\`\`\`text\n([\\s\\S]*?)\`\`\``).exec(page) ?? []
   if (code === undefined || output === undefined) throw new Error(`No example in ${language} with its output`)
   return { code, output }
 }
