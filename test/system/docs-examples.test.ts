@@ -59,6 +59,7 @@ function expectDocumented(documented: string, actual: string): void {
 
 describe('The examples in the docs', function () {
   this.timeout(20_000)
+  after(endProcesses)
   let api: TestApi
   let apiKey: string
   let folder: string
@@ -102,7 +103,7 @@ describe('The examples in the docs', function () {
   it('show in the README what the service prints when it starts', async () => {
     const [, shown = ''] = /```text\n(Pet Store, [^]*?)```/.exec(read('README.md')) ?? []
     const withoutSecretsAndPorts = (text: string) => text.replace(/pst_live_[\w…]+/g, 'pst_live_…').replace(/:\d{4,5}\b/g, ':…')
-    const { notice } = await startService().finally(endProcesses)
+    const { notice } = await startService()
     expect(withoutSecretsAndPorts(notice.trim())).to.equal(withoutSecretsAndPorts(shown.trim()))
   })
 
