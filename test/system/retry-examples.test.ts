@@ -148,7 +148,7 @@ async function run(example: Example, interferences: readonly Interference[], aft
     const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], API_KEY: secret, PETSTORE_URL: await proxy.listen() }
     writeFileSync(join(folder, example.file), exampleIn(example.language).code)
     const ended = await new Promise<Pick<Outcome, 'exitCode' | 'stdout' | 'stderr'>>((resolve) => {
-      execFile(example.program, [example.file], { cwd: folder, env }, (error, stdout, stderr) =>
+      execFile(example.program, [example.file], { cwd: folder, env, timeout: 15_000 }, (error, stdout, stderr) =>
         resolve({ exitCode: error?.code ?? 0, stdout, stderr }),
       )
     })
