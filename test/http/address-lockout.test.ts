@@ -83,7 +83,7 @@ describe('an address with too many failed authentications', () => {
 
   it('gains nothing by guessing many keys at once: no more are looked up than may fail', async () => {
     // So that all of them come while the first ones are looked up.
-    apiKeys.answering = () => setTimeout(100)
+    apiKeys.beforeResponse = () => setTimeout(100)
     const answers = await Promise.all(Array.from({ length: 100 }, () => withKey(secrets.generate().secret)))
     expect(answers.filter(({ status }) => status === 401)).to.have.length(FAILURES_PER_MINUTE)
     expect(answers.filter(({ status }) => status === 429)).to.have.length(100 - FAILURES_PER_MINUTE)
