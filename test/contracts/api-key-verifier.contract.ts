@@ -51,7 +51,8 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
     const verify = (secret: string, address = ADDRESS) => verifier.verify(secret, address)
     const kindOf = async (verification: Promise<Verification>) => (await verification).kind
     const failuresLeft = async () => (await failures.peek(ADDRESS)).remaining
-    const quota = (remaining: number) => ({ nowMs: clock.nowMs(), limit: PER_MINUTE, remaining, resetSeconds: clock.nowMs() / 1000 + 30 })
+    const minuteEndSeconds = () => Math.floor(clock.nowMs() / 60_000) * 60 + 60
+    const quota = (remaining: number) => ({ nowMs: clock.nowMs(), limit: PER_MINUTE, remaining, resetSeconds: minuteEndSeconds() })
     /** Well-formed, but no key has it. */
     const aSecret = () => secrets.generate().secret
 
@@ -231,6 +232,24 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         await guesses
       })
 
+      it(`slow lookups of an IP address neither raise its limit of ${IN_FLIGHT} nor prolong an outage`, async () => {
+        const { secret } = await aKey()
+        const releaseSlow = store.hold()
+        const slow = times(IN_FLIGHT - 1, () => verify(aSecret()))
+        await microtasks()
+        store.failWith(OUTAGE)
+        expect(await rejection(verify(secret))).to.equal(OUTAGE)
+        store.failWith()
+        expect(await kindOf(verify(secret))).to.equal('verified')
+        const release = store.hold()
+        const later = times(2, () => verify(aSecret()))
+        await microtasks()
+        expect(store.queries).to.have.lengthOf(IN_FLIGHT - 1 + 2 + 1)
+        releaseSlow()
+        release()
+        await Promise.all([slow, later])
+      })
+
       it('of 100 keys guessed at once, exactly as many are invalid as the limit allows, and at most 3 more are looked up', async () => {
         const kinds = await times(100, () => kindOf(verify(aSecret())))
         expect(kinds.filter((kind) => kind === 'invalid')).to.have.lengthOf(PER_MINUTE)
@@ -252,11 +271,13 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       })
 
       it('an IP address that has reached its limit causes no lookup of a new key, valid or not, until the minute ends', async () => {
-        const { secret } = await aKey()
+        const [{ secret }, absent] = [await aKey(), aSecret()]
+        await verify(absent)
         await useUp()
-        for (const sent of [secret, aSecret(), 'malformed'])
+        clock.advanceMs(CACHED_MS)
+        for (const sent of [secret, absent, aSecret(), 'malformed'])
           expect(await verify(sent)).to.deep.equal({ kind: 'locked-out', quota: quota(0) })
-        expect(store.queries).to.deep.equal([])
+        expect(store.queries).to.have.lengthOf(1)
         expect(await kindOf(verify(secret, OTHER_ADDRESS))).to.equal('verified')
         clock.advanceSeconds(60)
         expect(await kindOf(verify((await aKey({ keyId: 'key_two' })).secret))).to.equal('verified')

@@ -6,16 +6,16 @@ import type { QuotaStore } from '../ports/quota-store.js'
 import type { Quota, QuotaRules, Verdict } from '../quota.js'
 import type { Authenticate, Authentication, Credentials } from './authenticate.js'
 
-export interface DecidedAdmission {
-  readonly kind: 'decided'
-  /** Verified. */
-  readonly key: ApiKey
-  readonly verdict: Verdict
-  /** Undoes the charge and resolves to the quota after it. Absent if nothing was charged: for a rejection, and for a request that only shadow mode admits. */
-  readonly refund?: () => Promise<Quota>
-}
-
-export type Admission = Exclude<Authentication, { readonly kind: 'verified' }> | DecidedAdmission
+export type Admission =
+  | Exclude<Authentication, { readonly kind: 'verified' }>
+  | {
+      readonly kind: 'decided'
+      /** Verified. */
+      readonly key: ApiKey
+      readonly verdict: Verdict
+      /** Undoes the charge and resolves to the quota after it. Absent if nothing was charged: for a rejection, or a request that only shadow mode admits. */
+      readonly refund?: () => Promise<Quota>
+    }
 
 /** Authenticates the caller and charges one request. */
 export type Admit = (credentials: Credentials) => Promise<Admission>
