@@ -20,11 +20,11 @@ interface CachedRecord {
   readonly key: ApiKey | undefined
 }
 
-/** The verifications of one IP address that need a turn. */
+/** Limits the lookups of one IP address. Exists only while it has lookups. */
 interface Gate {
   readonly limit: LimitFunction
-  /** Verifications in flight or waiting. The gate is dropped when there are none. */
-  verifications: number
+  /** In flight or waiting for a slot. */
+  lookups: number
   lastOutage?: StoreUnavailable
 }
 
@@ -57,19 +57,19 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
     const secretHash = this.ports.secrets.hash(secret)
     if (secretHash === undefined) return this.#countFailure(address)
     const key = this.#records.get(secretHash)?.key
-    return this.#isUsable(key) ? { kind: 'verified', key } : this.#verifyInTurn(secretHash, address)
+    return this.#isUsable(key) ? { kind: 'verified', key } : this.#lookUpWithinLimit(secretHash, address)
   }
 
   forget(secretHash: string): void {
     this.#records.delete(secretHash)
   }
 
-  /** If a lookup of the IP address fails with an outage, all verifications that wait for a turn fail with it. */
-  async #verifyInTurn(secretHash: string, address: string): Promise<Verification> {
-    const gate = this.#gates.get(address) ?? { limit: pLimit(MAX_LOOKUPS_PER_ADDRESS), verifications: 0 }
+  /** If a lookup of the IP address fails with an outage, the lookups that wait for a slot fail with the same error. */
+  async #lookUpWithinLimit(secretHash: string, address: string): Promise<Verification> {
+    const gate = this.#gates.get(address) ?? { limit: pLimit(MAX_LOOKUPS_PER_ADDRESS), lookups: 0 }
     this.#gates.set(address, gate)
     const { lastOutage } = gate
-    gate.verifications += 1
+    gate.lookups += 1
     try {
       return await gate.limit(async () => {
         if (gate.lastOutage && gate.lastOutage !== lastOutage) throw gate.lastOutage
@@ -79,12 +79,12 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
         })
       })
     } finally {
-      gate.verifications -= 1
-      if (gate.verifications === 0) this.#gates.delete(address)
+      gate.lookups -= 1
+      if (gate.lookups === 0) this.#gates.delete(address)
     }
   }
 
-  /** The failure is counted within the turn: the next verification then sees it before it decides whether to look up a key. */
+  /** Counts the failure before it frees the slot, so that the next lookup sees the count. This bounds the lookups beyond the limit. */
   async #lookUp(secretHash: string, address: string): Promise<Verification> {
     if (!this.#foundBefore.has(secretHash)) {
       const quota = await this.ports.failedAuthentications.peek(address)
