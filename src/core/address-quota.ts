@@ -1,19 +1,20 @@
 import type { WindowQuota } from './quota.js'
 import { windowNumber, windowResetSeconds } from './window.js'
 
-/** What an address has left of failed authentications for this minute. `nowMs` is the clock that decided, Unix time in milliseconds. */
+/** The failed authentications that an IP address has left in the current minute. */
 export interface AddressQuota extends WindowQuota {
+  /** The clock that decided, Unix time in milliseconds. */
   readonly nowMs: number
 }
 
-/** What a failure of an address at this instant (Unix time in milliseconds) is counted under: the address and the minute. */
+/** The name of the counter for an IP address and the minute of `nowMs` (Unix time in milliseconds). */
 export function failureBucketKey(address: string, nowMs: number): string {
-  return `{${address}} ${windowNumber('minute', { nowMs, phaseSeconds: 0 })}`
+  return `${address} ${windowNumber('minute', { nowMs, phaseSeconds: 0 })}`
 }
 
-/** After `counted` failures in this minute, of `perMinute` that an address may make. */
-export function addressQuotaAfter(counted: number, perMinute: number, nowMs: number): AddressQuota {
+/** The quota after `failureCount` failures in the minute of `nowMs` (Unix time in milliseconds), with a limit of `perMinute`. */
+export function addressQuotaAfter(failureCount: number, perMinute: number, nowMs: number): AddressQuota {
   const at = { nowMs, phaseSeconds: 0 }
   const resetSeconds = windowResetSeconds('minute', windowNumber('minute', at), at)
-  return { nowMs, limit: perMinute, remaining: Math.max(0, perMinute - counted), resetSeconds }
+  return { nowMs, limit: perMinute, remaining: Math.max(0, perMinute - failureCount), resetSeconds }
 }

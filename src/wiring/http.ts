@@ -9,7 +9,7 @@ import { makeCreatePetOperation } from '../adapters/http/operations/create-pet.j
 import { makeGetPetOperation } from '../adapters/http/operations/get-pet.js'
 import { makeListOrdersOperation } from '../adapters/http/operations/list-orders.js'
 import { makeListPetsOperation } from '../adapters/http/operations/list-pets.js'
-import { CachedApiKeyLookup } from '../adapters/memory/cached-api-key-lookup.js'
+import { CachedApiKeyVerifier } from '../adapters/memory/cached-api-key-verifier.js'
 import type { Config } from '../config.js'
 import { makeAdmit } from '../core/use-cases/admit.js'
 import { makeAuthenticate } from '../core/use-cases/authenticate.js'
@@ -29,11 +29,12 @@ export function httpModule(config: Config): ContainerModule {
       (dependencies: BackingService[] = []) => new Health(dependencies),
       [{ isMultiple: true, optional: true, serviceIdentifier: TOKENS.backingServices }],
     )
-    bind(TOKENS.apiKeyLookup).toResolvedValue((store, clock) => new CachedApiKeyLookup(store, clock), [TOKENS.apiKeyStore, TOKENS.clock])
     bind(TOKENS.admit).toResolvedValue(
-      (secrets, apiKeys, failedAuthentications, quotas, clock) =>
-        makeAdmit({ authenticate: makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock }), apiKeys, quotas, plans }),
-      [TOKENS.secrets, TOKENS.apiKeyLookup, TOKENS.failedAuthentications, TOKENS.quotas, TOKENS.clock],
+      (secrets, apiKeyStore, failedAuthentications, quotas, clock) => {
+        const apiKeyVerifier = new CachedApiKeyVerifier({ secrets, apiKeyStore, failedAuthentications, clock })
+        return makeAdmit({ authenticate: makeAuthenticate({ apiKeyVerifier, failedAuthentications }), apiKeyVerifier, quotas, plans })
+      },
+      [TOKENS.secrets, TOKENS.apiKeyStore, TOKENS.failedAuthentications, TOKENS.quotas, TOKENS.clock],
     )
     bind(TOKENS.operations).toResolvedValue(
       (pets, petIds, orders, idempotency, clock) => {
@@ -48,9 +49,9 @@ export function httpModule(config: Config): ContainerModule {
       [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency, TOKENS.clock],
     )
     bind(TOKENS.api).toResolvedValue(
-      (operations, admit, quotas, failedAuthentications, health, metrics, log) =>
-        makeApp({ ...config, publicUrl, operations, admit, quotas, failedAuthentications, health, metrics, log }).callback(),
-      [TOKENS.operations, TOKENS.admit, TOKENS.quotas, TOKENS.failedAuthentications, TOKENS.health, TOKENS.metrics, TOKENS.log],
+      (operations, admit, failedAuthentications, health, metrics, log) =>
+        makeApp({ ...config, publicUrl, operations, admit, failedAuthentications, health, metrics, log }).callback(),
+      [TOKENS.operations, TOKENS.admit, TOKENS.failedAuthentications, TOKENS.health, TOKENS.metrics, TOKENS.log],
     )
     bind(TOKENS.adminApi).toResolvedValue(
       (health, metrics, log) => makeAdminApp({ health, metrics, log }).callback(),

@@ -9,7 +9,6 @@ import type { Metrics } from '../adapters/http/admin/metrics.js'
 import type { Operation } from '../adapters/http/operations/operation.js'
 import type { MongoConnection } from '../adapters/mongo/mongo-connection.js'
 import type { RedisConnection } from '../adapters/redis/redis-connection.js'
-import type { ApiKeyLookup } from '../core/ports/api-key-lookup.js'
 import type { ApiKeySecrets } from '../core/ports/api-key-secrets.js'
 import type { ApiKeyStore } from '../core/ports/api-key-store.js'
 import type { Clock } from '../core/ports/clock.js'
@@ -58,7 +57,6 @@ export const TOKENS = {
   redis: token<RedisConnection>('redis'),
 
   // Bound by http.ts.
-  apiKeyLookup: token<ApiKeyLookup>('apiKeyLookup'),
   health: token<Health>('health'),
   metrics: token<Metrics>('metrics'),
   admit: token<Admit>('admit'),

@@ -13,7 +13,7 @@ export function describeFailedAuthentications(
   /** How many commands the engine has executed so far. */
   countCommands?: () => Promise<number>,
 ): void {
-  describe(`the failed authentications ${name}`, () => {
+  describe(`the failed authentications of an IP address ${name}`, () => {
     let clock: MovableClock
     let opened: Opened<FailedAuthentications>
     let failures: FailedAuthentications
@@ -33,12 +33,12 @@ export function describeFailedAuthentications(
     /** The end of the minute that the clock is in. */
     const minuteEndSeconds = () => Math.floor(clock.nowMs() / 60_000) * 60 + 60
 
-    it('of an address never seen: all is left, until the end of the minute by the clock', async () => {
+    it('leave the whole limit for a new IP address, until the minute ends', async () => {
       const untouched = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: PER_MINUTE, resetSeconds: minuteEndSeconds() }
       expect(await failures.peek(ADDRESS)).to.deep.equal(untouched)
     })
 
-    it('are admitted up to the limit, one less left each time, then not', async () => {
+    it('are admitted up to the limit, with one fewer remaining each time', async () => {
       for (const remaining of [4, 3, 2, 1, 0]) {
         const quota = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining, resetSeconds: minuteEndSeconds() }
         expect(await failures.count(ADDRESS)).to.deep.equal({ admitted: true, quota })
@@ -49,12 +49,12 @@ export function describeFailedAuthentications(
       expect(await failures.peek(ADDRESS)).to.deep.equal(quota)
     })
 
-    it('are not counted by a look at them, however many', async () => {
+    it('are not counted by a peek', async () => {
       for (let count = 0; count < 3 * PER_MINUTE; count++) expect((await failures.peek(ADDRESS)).remaining).to.equal(PER_MINUTE)
       expect((await failures.count(ADDRESS)).quota.remaining).to.equal(PER_MINUTE - 1)
     })
 
-    it('of one address are not those of another, however alike', async () => {
+    it('do not count for another IP address, however similar', async () => {
       const others = ['192.0.2.10', '192.0.2', '192.0.2.1 ', '2001:db8::/64', '2001:db8:0:1::/64', '', '__proto__', '192.0.2.1:1']
       await useUp(ADDRESS)
       for (const other of others) expect((await failures.peek(other)).remaining).to.equal(PER_MINUTE)
@@ -64,7 +64,7 @@ export function describeFailedAuthentications(
       expect((await failures.peek(ADDRESS)).remaining).to.equal(0)
     })
 
-    it('are forgotten when the next minute begins, and not a millisecond earlier', async () => {
+    it('expire when the next minute begins, and not a millisecond earlier', async () => {
       await useUp(ADDRESS)
       clock.moveTo(minuteEndSeconds() * 1000 - 1)
       expect((await failures.peek(ADDRESS)).remaining).to.equal(0)
@@ -74,7 +74,7 @@ export function describeFailedAuthentications(
       expect(await failures.count(ADDRESS)).to.have.nested.property('quota.remaining', PER_MINUTE - 1)
     })
 
-    it('that were refused are not held against the next minute', async () => {
+    it('that were rejected do not count in the next minute', async () => {
       await useUp(ADDRESS)
       for (let count = 0; count < 10 * PER_MINUTE; count++) await failures.count(ADDRESS)
       clock.advanceSeconds(60)
@@ -82,7 +82,7 @@ export function describeFailedAuthentications(
       expect((await failures.count(ADDRESS)).admitted).to.equal(false)
     })
 
-    it('report one and the same reset from the first to the last millisecond of a minute, admitted or not', async () => {
+    it('report the same reset from the first to the last millisecond of a minute, admitted or not', async () => {
       clock.moveTo(minuteEndSeconds() * 1000)
       const resetSeconds = minuteEndSeconds()
       for (const ms of [0, 1, 499, 500, 999, 1, 17_000, 20_000, 20_000, 999]) {
@@ -95,7 +95,7 @@ export function describeFailedAuthentications(
       expect((await failures.peek(ADDRESS)).resetSeconds).to.equal(resetSeconds + 60)
     })
 
-    it('that come at the same time on two replicas, 50 of them, are admitted exactly up to the limit', async () => {
+    it('are admitted exactly up to the limit when 50 are concurrent on two replicas', async () => {
       const replicas = [failures, await opened.reopen()] as const
       const counted = await Promise.all(
         Array.from({ length: 50 }, (_, index) => (replicas[index % 2] as FailedAuthentications).count(ADDRESS)),
@@ -113,7 +113,7 @@ export function describeFailedAuthentications(
         return (await countCommands()) - before
       }
 
-      it('of an IP address that has reached the limit cost no command until the minute ends, neither to count nor to peek', async () => {
+      it('cost no command once the limit is reached, neither to count nor to peek, until the minute ends', async () => {
         await useUp(ADDRESS)
         const commands = await commandsDuring(async () => {
           for (let time = 0; time < 1_000; time++) {
@@ -136,7 +136,7 @@ export function describeFailedAuthentications(
         ['a count', async (replica: FailedAuthentications) => (await replica.count(ADDRESS)).quota],
         ['a peek', async (replica: FailedAuthentications) => replica.peek(ADDRESS)],
       ] as const) {
-        it(`that reached the limit on another replica cost a replica no command after ${what}`, async () => {
+        it(`that reached the limit on another replica cost no command after ${what} on this one`, async () => {
           const other = await opened.reopen()
           await useUp(ADDRESS)
           expect((await learn(other)).remaining).to.equal(0)
@@ -150,7 +150,7 @@ export function describeFailedAuthentications(
         })
       }
 
-      it('of an IP address with one remaining are still read from the store', async () => {
+      it('are still read from the store while one remains', async () => {
         for (let count = 1; count < PER_MINUTE; count++) await failures.count(ADDRESS)
         const other = await opened.reopen()
         expect((await failures.peek(ADDRESS)).remaining).to.equal(1)
@@ -160,7 +160,7 @@ export function describeFailedAuthentications(
     }
 
     if (outage) {
-      it('while the store is away are counted by this replica: never unlimited, never an error, and with all figures', async () => {
+      it('are counted by this replica while the store is down: never unlimited, never an error', async () => {
         await failures.count(ADDRESS)
         await outage.begin()
         try {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { CachedApiKeyLookup } from '../../src/adapters/memory/cached-api-key-lookup.js'
+import { CachedApiKeyVerifier } from '../../src/adapters/memory/cached-api-key-verifier.js'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
 import { MemoryFailedAuthentications } from '../../src/adapters/memory/memory-failed-authentications.js'
 import { MemoryIdempotencyStore } from '../../src/adapters/memory/memory-idempotency-store.js'
@@ -14,9 +14,9 @@ import type { FailedAuthentications } from '../../src/core/ports/failed-authenti
 import type { QuotaControl } from '../../src/core/ports/quota-control.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { SeedStore } from '../../src/core/ports/seed-store.js'
-import { describeApiKeyLookup } from './api-key-lookup.contract.js'
 import { describeApiKeySecrets } from './api-key-secrets.contract.js'
 import { describeApiKeyStore } from './api-key-store.contract.js'
+import { describeApiKeyVerifier } from './api-key-verifier.contract.js'
 import { describeFailedAuthentications } from './failed-authentications.contract.js'
 import { describeIdempotencyStore } from './idempotency-store.contract.js'
 import { MemorySeedStore } from '../support/memory-seed-store.js'
@@ -55,7 +55,7 @@ describeSeedStore(
   },
   line,
 )
-describeApiKeyLookup('in front of a store', (store, clock) => new CachedApiKeyLookup(store, clock))
+describeApiKeyVerifier('with a cache', (ports) => new CachedApiKeyVerifier(ports))
 describeApiKeySecrets('of node:crypto', () => new CryptoApiKeySecrets())
 describeQuotaStore(
   'in memory',

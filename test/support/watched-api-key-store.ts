@@ -1,26 +1,34 @@
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
 import type { ApiKey } from '../../src/core/api-key.js'
+import { Gate } from './gate.js'
 import { MovableClock } from './movable-clock.js'
 
-/** The memory store, with its queries noted. They can be delayed and made to fail. */
+/** The memory store. It records its queries, which can be held back and made to fail. */
 export class WatchedApiKeyStore extends MemoryApiKeyStore {
   readonly queries: string[] = []
-  /** What a query meets after it has read; rejects to make it fail. */
-  answering: () => Promise<void> = async () => {}
+  /** Awaited by each query after it has read; a rejection makes the query fail. */
+  beforeResponse: () => Promise<void> = async () => {}
 
   constructor() {
     super(new MovableClock())
   }
 
-  /** Every query fails with `error` from now on; with none, no more. */
+  /** From now on, every query fails with `error`, or none does. */
   failWith(error?: Error): void {
-    this.answering = error ? () => Promise.reject(error) : async () => {}
+    this.beforeResponse = error ? () => Promise.reject(error) : async () => {}
+  }
+
+  /** Queries stay in flight until the returned function is called. */
+  hold(): () => void {
+    const gate = new Gate()
+    this.beforeResponse = () => gate.pass()
+    return gate.open
   }
 
   override async findBySecretHash(secretHash: string): Promise<ApiKey | undefined> {
     this.queries.push(secretHash)
     const key = await super.findBySecretHash(secretHash)
-    await this.answering()
+    await this.beforeResponse()
     return key
   }
 }

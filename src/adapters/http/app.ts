@@ -2,7 +2,6 @@ import Koa from 'koa'
 import type { Logger } from 'pino'
 import type { Plans } from '../../core/plan.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
-import type { QuotaStore } from '../../core/ports/quota-store.js'
 import type { Admit } from '../../core/use-cases/admit.js'
 import type { RequestState, Middleware } from './pipeline/context.js'
 import { docsRoutes } from './openapi/docs-routes.js'
@@ -29,7 +28,6 @@ export interface AppDeps {
   readonly operations: readonly Operation[]
   readonly admit: Admit
   readonly failedAuthentications: FailedAuthentications
-  readonly quotas: QuotaStore
   readonly plans: Plans
   readonly health: Health
   readonly metrics: Metrics
@@ -59,7 +57,7 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   app.use(handleOptions({ reportAddressQuota }))
   app.use(onApi(limitInFlight(deps.maxInFlight)))
   app.use(onApi(admit(deps)))
-  app.use(onApi(refundFailures(deps)))
+  app.use(onApi(refundFailures()))
   app.use(requireRoute())
   app.use(requireKnownExpectation())
   app.use(routes.dispatch)

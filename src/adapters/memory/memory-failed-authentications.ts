@@ -5,13 +5,13 @@ import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 
 /**
- * The library counts and forgets; the window is ours. Its own windows begin with an address's first failure, and the end
- * it reports moves with the clock that reads it, so the number of the minute is made part of the name it counts under.
+ * The library counts and expires. Its windows begin with the first failure of an IP address, and the end that it reports moves with the
+ * system clock, so the number of the minute is part of the bucket key instead.
  */
 export class MemoryFailedAuthentications implements FailedAuthentications {
   readonly #limiter: RateLimiterMemory
 
-  /** `perMinute`: failures that an address may make in a minute, 1 or more. */
+  /** `perMinute`: failures that an IP address may cause per minute, 1 or more. */
   constructor(
     private readonly perMinute: number,
     private readonly clock: Clock,
@@ -21,19 +21,19 @@ export class MemoryFailedAuthentications implements FailedAuthentications {
 
   async peek(address: string): Promise<AddressQuota> {
     const nowMs = this.clock.nowMs()
-    const counted = await this.#limiter.get(failureBucketKey(address, nowMs))
-    return addressQuotaAfter(counted?.consumedPoints ?? 0, this.perMinute, nowMs)
+    const bucket = await this.#limiter.get(failureBucketKey(address, nowMs))
+    return addressQuotaAfter(bucket?.consumedPoints ?? 0, this.perMinute, nowMs)
   }
 
   async count(address: string): Promise<{ admitted: boolean; quota: AddressQuota }> {
     const nowMs = this.clock.nowMs()
-    const counted = await this.#limiter.consume(failureBucketKey(address, nowMs)).catch(asRejection)
-    return { admitted: counted.consumedPoints <= this.perMinute, quota: addressQuotaAfter(counted.consumedPoints, this.perMinute, nowMs) }
+    const { consumedPoints } = await this.#limiter.consume(failureBucketKey(address, nowMs)).catch(toResult)
+    return { admitted: consumedPoints <= this.perMinute, quota: addressQuotaAfter(consumedPoints, this.perMinute, nowMs) }
   }
 }
 
-/** A rejection is rejected by the library, like a failure; it tells as much as an admission does. */
-function asRejection(reason: unknown): RateLimiterRes {
+/** The library rejects its promise with a result if the limit is exceeded, and with an error if it fails. */
+function toResult(reason: unknown): RateLimiterRes {
   if (reason instanceof RateLimiterRes) return reason
   throw reason
 }

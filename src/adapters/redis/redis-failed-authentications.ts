@@ -1,109 +1,78 @@
 import { LRUCache } from 'lru-cache'
+import type { RateLimiterAbstract } from 'rate-limiter-flexible'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { AddressQuota } from '../../core/address-quota.js'
 import { addressQuotaAfter, failureBucketKey } from '../../core/address-quota.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
-import type { RedisClient } from './redis-client.js'
 import type { RedisCircuitBreaker } from './redis-circuit-breaker.js'
+import { RedisUnavailable } from './redis-circuit-breaker.js'
+import type { RedisClient } from './redis-client.js'
 
 /** Beyond this number, an IP address that has reached the limit may cost one more Redis call. */
-const REMEMBERED_NAMES = 10_000
+const MAX_EXHAUSTED = 10_000
 
 /**
- * The library's limiter on Redis, insured by its limiter in this process. As in memory the window is ours: the number of the minute, by
- * the clock of this replica, is part of the name it counts under.
+ * Counts in Redis with the library's limiter, behind the circuit breaker, and in this process while Redis is unavailable. A failure whose
+ * reply is lost may count in both. As in memory, the number of the minute is part of the bucket key.
  *
- * This class remembers the names that have reached the limit. The library's `inMemoryBlockOnConsumed` cannot: `get` ignores it, its
+ * This class caches the buckets that have reached the limit. The library's `inMemoryBlockOnConsumed` does not fit: `get` ignores it, its
  * rejections report 0 points, it expires by the system clock, and it is unbounded.
  */
 export class RedisFailedAuthentications implements FailedAuthentications {
-  readonly #limiter: RateLimiterRedis
-  readonly #exhausted = new LRUCache<string, true>({ max: REMEMBERED_NAMES })
+  readonly #shared: RateLimiterRedis
+  readonly #local: RateLimiterMemory
+  readonly #breaker: RedisCircuitBreaker
+  readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED })
 
-  /** `perMinute`: failures that an address may make in a minute, 1 or more. */
+  /** `perMinute`: failures that an IP address may cause per minute, 1 or more. */
   constructor(
     { client, breaker }: { client: RedisClient; breaker: RedisCircuitBreaker },
     private readonly perMinute: number,
     private readonly clock: Clock,
   ) {
     const options = { points: perMinute, duration: 60, keyPrefix: 'failed-authentications' }
-    this.#limiter = new RateLimiterRedis({
-      ...options,
-      storeClient: new LimiterClient(client, breaker),
-      rejectIfRedisNotReady: true,
-      insuranceLimiter: new RateLimiterMemory(options),
-    })
+    // Defines the command `rlflxIncr` on the client, so the client must have no limiter with another script.
+    this.#shared = new RateLimiterRedis({ ...options, storeClient: client })
+    this.#local = new RateLimiterMemory(options)
+    this.#breaker = breaker
   }
 
   async peek(address: string): Promise<AddressQuota> {
-    const nowMs = this.clock.nowMs()
-    const name = failureBucketKey(address, nowMs)
-    if (this.#exhausted.get(name)) return addressQuotaAfter(this.perMinute, this.perMinute, nowMs)
-    const counted = await this.#limiter.get(name)
-    return this.#quotaAfter(counted?.consumedPoints ?? 0, name, nowMs)
+    const { quota } = await this.#run(address, async (limiter, key) => (await limiter.get(key))?.consumedPoints ?? 0)
+    return quota
   }
 
   async count(address: string): Promise<{ admitted: boolean; quota: AddressQuota }> {
-    const nowMs = this.clock.nowMs()
-    const name = failureBucketKey(address, nowMs)
-    if (this.#exhausted.get(name)) return { admitted: false, quota: addressQuotaAfter(this.perMinute, this.perMinute, nowMs) }
-    const { consumedPoints } = await this.#limiter.consume(name).catch(asRejection)
-    return { admitted: consumedPoints <= this.perMinute, quota: this.#quotaAfter(consumedPoints, name, nowMs) }
+    const { failureCount, quota } = await this.#run(
+      address,
+      async (limiter, key) => (await limiter.consume(key).catch(toResult)).consumedPoints,
+    )
+    return { admitted: failureCount <= this.perMinute, quota }
   }
 
-  #quotaAfter(counted: number, name: string, nowMs: number): AddressQuota {
-    if (counted >= this.perMinute) this.#exhausted.set(name, true)
-    return addressQuotaAfter(counted, this.perMinute, nowMs)
+  /** `command` resolves to the number of failures so far. Not called if the limit is known to be reached. */
+  async #run(address: string, command: (limiter: RateLimiterAbstract, key: string) => Promise<number>) {
+    const nowMs = this.clock.nowMs()
+    const bucketKey = failureBucketKey(address, nowMs)
+    const failureCount = this.#exhausted.get(bucketKey) ? this.perMinute + 1 : await this.#runUncached(bucketKey, command)
+    if (failureCount >= this.perMinute) this.#exhausted.set(bucketKey, true)
+    return { failureCount, quota: addressQuotaAfter(failureCount, this.perMinute, nowMs) }
+  }
+
+  async #runUncached(bucketKey: string, command: (limiter: RateLimiterAbstract, key: string) => Promise<number>): Promise<number> {
+    const key = `{${bucketKey}}`
+    try {
+      return await this.#breaker.call(() => command(this.#shared, key), bucketKey)
+    } catch (error) {
+      if (!(error instanceof RedisUnavailable)) throw error
+      return command(this.#local, key)
+    }
   }
 }
 
-/** A rejection is rejected by the library, like a failure; it tells as much as an admission does. */
-function asRejection(reason: unknown): RateLimiterRes {
+/** The library rejects its promise with a result if the limit is exceeded, and with an error if it fails. */
+function toResult(reason: unknown): RateLimiterRes {
   if (reason instanceof RateLimiterRes) return reason
   throw reason
-}
-
-type Increment = (args: string[]) => Promise<unknown>
-
-/** As much of a client as the limiter uses, behind the breaker: commands fail in time, and none is sent while Redis is away. */
-class LimiterClient {
-  constructor(
-    private readonly client: RedisClient,
-    private readonly breaker: RedisCircuitBreaker,
-  ) {}
-
-  get status(): string {
-    return this.breaker.isUp ? 'ready' : 'away'
-  }
-
-  /** The limiter defines `rlflxIncr`: there may be no other limiter on this client. */
-  defineCommand(name: string, definition: { numberOfKeys: number; lua: string }): void {
-    this.client.defineCommand(name, definition)
-  }
-
-  async rlflxIncr(args: string[]): Promise<unknown> {
-    return this.breaker.call((client) => (client as unknown as { rlflxIncr: Increment }).rlflxIncr(args), tagOf(args[0]))
-  }
-
-  multi() {
-    const commands: [string, string][] = []
-    const chain = {
-      get: (name: string) => {
-        commands.push(['get', name])
-        return chain
-      },
-      pttl: (name: string) => {
-        commands.push(['pttl', name])
-        return chain
-      },
-      exec: async () => this.breaker.call((client) => client.multi(commands).exec(), tagOf(commands[0]?.[1])),
-    }
-    return chain
-  }
-}
-
-/** What stands in braces. */
-function tagOf(name = ''): string | undefined {
-  return /\{(.+?)\}/.exec(name)?.[1]
 }

@@ -1,13 +1,16 @@
 import type { AddressQuota } from '../address-quota.js'
 
 /**
- * Counts the failed authentications of each IP address per minute, by this replica's clock. During an outage of the store, this replica's
- * own count decides. Once a method has returned 0 remaining, neither method calls the store for that IP address until the minute ends.
+ * Counts failed authentications per IP address and minute. The minute is that of this replica's clock. While a shared store is unavailable,
+ * this replica's own count decides. Once a method has returned 0 remaining for an IP address, no method calls the store for it until the
+ * minute ends.
+ *
+ * `address`: an IPv4 address, or the /64 network of an IPv6 address.
  */
 export interface FailedAuthentications {
-  /** What the address has left; nothing is counted. */
+  /** Returns the quota and counts nothing. */
   peek(address: string): Promise<AddressQuota>
 
-  /** Counts a failure in one atomic step. Not admitted, and not counted, when nothing was left. */
+  /** Counts one failure, atomically over all replicas. `admitted` is false, and nothing is counted, if none remained. */
   count(address: string): Promise<{ readonly admitted: boolean; readonly quota: AddressQuota }>
 }

@@ -1,44 +1,51 @@
 import type { ApiKey } from '../api-key.js'
 import type { Plans } from '../plan.js'
 import { quotaRulesFor } from '../plan.js'
-import type { ApiKeyLookup } from '../ports/api-key-lookup.js'
-import type { Outdated, QuotaStore } from '../ports/quota-store.js'
-import type { QuotaRules, Verdict } from '../quota.js'
+import type { ApiKeyVerifier } from '../ports/api-key-verifier.js'
+import type { QuotaStore } from '../ports/quota-store.js'
+import type { Quota, QuotaRules, Verdict } from '../quota.js'
 import type { Authenticate, Authentication, Credentials } from './authenticate.js'
 
 export type Admission =
   | Exclude<Authentication, { readonly kind: 'verified' }>
-  /** A verified key, and what its quota says to the request. `rules` are those that decided, for a refund. */
-  | { readonly kind: 'decided'; readonly key: ApiKey; readonly rules: QuotaRules; readonly verdict: Verdict }
+  | {
+      readonly kind: 'decided'
+      /** Verified. */
+      readonly key: ApiKey
+      readonly verdict: Verdict
+      /** Undoes the charge and resolves to the quota after it. Absent if nothing was charged: for a rejection, or a request that only shadow mode admits. */
+      readonly refund?: () => Promise<Quota>
+    }
 
-/** Verifies the caller and charges one request. */
+/** Authenticates the caller and charges one request. */
 export type Admit = (credentials: Credentials) => Promise<Admission>
 
-export function makeAdmit(ports: { authenticate: Authenticate; apiKeys: ApiKeyLookup; quotas: QuotaStore; plans: Plans }): Admit {
-  const { authenticate, apiKeys, quotas, plans } = ports
+export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: ApiKeyVerifier; quotas: QuotaStore; plans: Plans }): Admit {
+  const { authenticate, apiKeyVerifier, quotas, plans } = ports
 
   return async (credentials) => {
-    const known = await authenticate(credentials)
-    if (known.kind !== 'verified') return known
-    const { key } = known
+    const cached = await authenticate(credentials)
+    if (cached.kind !== 'verified') return cached
+    const { key } = cached
     const rules = quotaRulesFor(key, plans)
     const verdict = await quotas.take(key.keyId, rules, { version: key.version })
-    if (verdict.kind !== 'outdated') return { kind: 'decided', key, rules, verdict }
+    if (verdict.kind !== 'outdated') return toAdmission(key, rules, verdict)
 
-    apiKeys.forget(key.secretHash)
+    apiKeyVerifier.forget(key.secretHash)
     const reread = await authenticate(credentials)
-    return reread.kind === 'verified' ? decideAnew(reread.key) : reread
+    return reread.kind === 'verified' ? admitJustRead(reread.key) : reread
   }
 
-  /** The record that was just read holds, even where the store of keys was put back to an earlier state. */
-  async function decideAnew(key: ApiKey): Promise<Admission> {
+  /** A record that was just read applies even if its version is lower than one seen before: the key store may have been restored from a backup. */
+  async function admitJustRead(key: ApiKey): Promise<Admission> {
     const rules = quotaRulesFor(key, plans)
-    const verdict = decided(await quotas.take(key.keyId, rules, { version: key.version, justRead: true }))
-    return { kind: 'decided', key, rules, verdict }
+    const verdict = await quotas.take(key.keyId, rules, { version: key.version, justRead: true })
+    if (verdict.kind === 'outdated') throw new Error('The quota store reported a record as outdated that was just read')
+    return toAdmission(key, rules, verdict)
   }
-}
 
-function decided(verdict: Verdict | Outdated): Verdict {
-  if (verdict.kind === 'outdated') throw new Error('A quota store called a fresh record outdated')
-  return verdict
+  function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict): Admission {
+    if (!('charge' in verdict)) return { kind: 'decided', key, verdict }
+    return { kind: 'decided', key, verdict, refund: () => quotas.refund(key.keyId, verdict.charge, rules) }
+  }
 }

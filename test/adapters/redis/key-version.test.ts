@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { CachedApiKeyLookup } from '../../../src/adapters/memory/cached-api-key-lookup.js'
+import { CachedApiKeyVerifier } from '../../../src/adapters/memory/cached-api-key-verifier.js'
 import { MemoryApiKeyStore } from '../../../src/adapters/memory/memory-api-key-store.js'
 import { MemoryFailedAuthentications } from '../../../src/adapters/memory/memory-failed-authentications.js'
 import { CryptoApiKeySecrets } from '../../../src/adapters/node/crypto-api-key-secrets.js'
@@ -58,9 +58,10 @@ describe('a change of a key, on replicas that remember its record', function () 
 
   async function aReplica() {
     const replica = await aRedisReplica(redis.url, { clock, isPatient: true, replicas: 2 })
-    const apiKeys = new CachedApiKeyLookup(store, clock)
     const failedAuthentications = new MemoryFailedAuthentications(1_000, clock)
-    const authenticate = makeAuthenticate({ secrets: new CryptoApiKeySecrets(), apiKeys, failedAuthentications, clock })
+    const secrets = new CryptoApiKeySecrets()
+    const apiKeyVerifier = new CachedApiKeyVerifier({ secrets, apiKeyStore: store, failedAuthentications, clock })
+    const authenticate = makeAuthenticate({ apiKeyVerifier, failedAuthentications })
     const plans = somePlans()
     const ports = { apiKeyStore: store, quotaControl: replica.control, plans, clock }
     let calls = 0
@@ -71,7 +72,7 @@ describe('a change of a key, on replicas that remember its record', function () 
     }
     return {
       redis: replica,
-      admit: makeAdmit({ authenticate, apiKeys, quotas: replica.quotas, plans }),
+      admit: makeAdmit({ authenticate, apiKeyVerifier, quotas: replica.quotas, plans }),
       calls: () => calls,
       changePlan: makeChangeApiKeyPlan(ports),
       revoke: makeRevokeApiKey(ports),

@@ -18,8 +18,10 @@ describe('failed authentications counted in Redis', function () {
   let redis: OwnEngine
   let onlooker: Onlooker
   let clock: MovableClock
-  let replicas: RedisReplica[]
-  let failures: RedisFailedAuthentications[]
+  let replica: RedisReplica
+  let other: RedisReplica
+  let failures: RedisFailedAuthentications
+  let otherFailures: RedisFailedAuthentications
 
   before(async function () {
     redis = await anOwnRedis(this)
@@ -29,36 +31,34 @@ describe('failed authentications counted in Redis', function () {
     onlooker = new Onlooker(redis.url)
     await onlooker.client.flushall()
     clock = new MovableClock()
-    replicas = await times(2, () => aRedisReplica(redis.url, { clock }))
-    await Promise.all(replicas.map((replica) => untilUp(replica)))
-    failures = replicas.map(({ connection }) => new RedisFailedAuthentications(connection, PER_MINUTE, clock))
+    replica = await aRedisReplica(redis.url, { clock })
+    other = await aRedisReplica(redis.url, { clock })
+    await Promise.all([untilUp(replica), untilUp(other)])
+    failures = new RedisFailedAuthentications(replica.connection, PER_MINUTE, clock)
+    otherFailures = new RedisFailedAuthentications(other.connection, PER_MINUTE, clock)
   })
 
   afterEach(async () => {
     await redis.start()
-    await Promise.all(replicas.map((replica) => replica.close()))
+    await Promise.all([replica.close(), other.close()])
     onlooker.close()
   })
 
   after(() => redis?.stop())
 
-  const port = (index: number) => failures[index % 2] ?? Promise.reject(new Error('There is no such replica'))
-
-  it('are those of all replicas together', async () => {
-    const counted = await times(100, async (index) => (await port(index)).count(ADDRESS))
+  it('are shared by all replicas', async () => {
+    const counted = await times(100, (index) => (index % 2 ? otherFailures : failures).count(ADDRESS))
     expect(counted.filter(({ admitted }) => admitted)).to.have.lengthOf(PER_MINUTE)
-    for (const index of [0, 1]) expect((await (await port(index)).peek(ADDRESS)).remaining).to.equal(0)
+    for (const each of [failures, otherFailures]) expect((await each.peek(ADDRESS)).remaining).to.equal(0)
   })
 
-  it('let 200 of them wait for one time-out together when Redis freezes, and none after that', async () => {
+  it('wait for one timeout together when Redis freezes, 200 of them, and are counted by the replica without waiting after that', async () => {
     await redis.freeze()
-    const beganMs = performance.now()
-    const first = await times(200, async () => (await port(0)).count(ADDRESS))
-    const firstMs = performance.now() - beganMs
-    const later = await inSequence(200, async (index) =>
-      index % 2 ? (await port(0)).peek(ADDRESS) : (await (await port(0)).count(ADDRESS)).quota,
-    )
-    const laterMs = performance.now() - beganMs - firstMs
+    const startMs = performance.now()
+    const first = await times(200, () => failures.count(ADDRESS))
+    const firstMs = performance.now() - startMs
+    const later = await inSequence(200, async (index) => (index % 2 ? failures.peek(ADDRESS) : (await failures.count(ADDRESS)).quota))
+    const laterMs = performance.now() - startMs - firstMs
     console.error(`      frozen: 200 at once in ${firstMs.toFixed(0)} ms, 200 more in sequence in ${laterMs.toFixed(1)} ms`)
     expect(firstMs).to.be.below(1_500)
     expect(laterMs).to.be.below(1_500)
@@ -66,33 +66,31 @@ describe('failed authentications counted in Redis', function () {
     for (const quota of later) expect(quota).to.include({ limit: PER_MINUTE, remaining: 0 })
   })
 
-  it('are not asked of Redis when quotas have found it away, nor the other way round: one breaker is for both', async () => {
+  it('share the circuit breaker with the quotas: when it is open, neither waits for Redis', async () => {
     await redis.freeze()
-    const [replica] = replicas
-    if (!replica) throw new Error('There is no such replica')
-    await (await port(0)).count(ADDRESS)
+    await failures.count(ADDRESS)
     expect(replica.connection.breaker.isUp).to.equal(false)
-    const beganMs = performance.now()
+    const startMs = performance.now()
     await inSequence(50, (index) => takeOne(replica.quotas, `key_${index}`, someQuotaRules()))
-    await inSequence(50, async () => (await port(0)).peek(ADDRESS))
-    expect(performance.now() - beganMs).to.be.below(1_000)
+    await inSequence(50, () => failures.peek(ADDRESS))
+    expect(performance.now() - startMs).to.be.below(1_000)
     expect(replica.changes).to.deep.equal([true, false])
   })
 
-  it('are those of all replicas again when Redis is back', async () => {
-    await inSequence(10, async (index) => (await port(index)).count(ADDRESS))
+  it('are shared by all replicas again when Redis is back', async () => {
+    await inSequence(10, (index) => (index % 2 ? otherFailures : failures).count(ADDRESS))
     await redis.freeze()
-    await Promise.all([0, 1].map(async (index) => (await port(index)).count('192.0.2.2')))
+    await Promise.all([failures, otherFailures].map((each) => each.count('192.0.2.2')))
     await redis.thaw()
-    await Promise.all(replicas.map((replica) => untilUp(replica)))
-    for (const index of [0, 1]) expect((await (await port(index)).peek(ADDRESS)).remaining).to.equal(PER_MINUTE - 10)
+    await Promise.all([untilUp(replica), untilUp(other)])
+    for (const each of [failures, otherFailures]) expect((await each.peek(ADDRESS)).remaining).to.equal(PER_MINUTE - 10)
   })
 
-  it('leave nothing in Redis that does not expire, and neither an address nor a minute shares its count with another', async () => {
-    for (const address of ['192.0.2.1', '192.0.2.10', '2001:db8::/64']) await (await port(0)).count(address)
+  it('have one counter per IP address and minute, which expires within a minute', async () => {
+    for (const address of ['192.0.2.1', '192.0.2.10', '2001:db8::/64']) await failures.count(address)
     clock.advanceSeconds(60)
-    await (await port(1)).count('192.0.2.1')
-    const names = (await onlooker.client.keys('failed-authentications*')).toSorted()
+    await otherFailures.count('192.0.2.1')
+    const names = await onlooker.client.keys('failed-authentications*')
     expect(names).to.have.lengthOf(4)
     for (const name of names) {
       expect(await onlooker.client.get(name)).to.equal('1')
@@ -100,36 +98,30 @@ describe('failed authentications counted in Redis', function () {
     }
   })
 
-  it('that reach the limit from more than 10,000 IP addresses are remembered for the last 10,000 of them', async () => {
-    const replica = await aRedisReplica(redis.url, { clock, isPatient: true })
-    replicas.push(replica)
-    const { connection } = replica
-    const single = new RedisFailedAuthentications(connection, 1, clock)
-    const toClientAddress = (index: number) => `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`
-    for (let first = 0; first < 10_001; first += 100) {
-      const batch = Math.min(100, 10_001 - first)
-      await times(batch, async (index) => single.count(toClientAddress(first + index)))
-    }
+  it('cost no command for the last 10,000 IP addresses that reached the limit, and one for an earlier one', async () => {
+    await replica.close()
+    replica = await aRedisReplica(redis.url, { clock, isPatient: true })
+    const single = new RedisFailedAuthentications(replica.connection, 1, clock)
+    const countFor = (index: number) => single.count(`10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`)
+    for (let first = 0; first <= 10_000; first += 100) await times(Math.min(100, 10_001 - first), (index) => countFor(first + index))
     const before = await countCommands(redis.url)
-    for (const index of [1, 5_000, 10_000]) expect((await single.count(toClientAddress(index))).admitted).to.equal(false)
+    for (const index of [1, 5_000, 10_000]) expect((await countFor(index)).admitted).to.equal(false)
     expect(await countCommands(redis.url)).to.equal(before)
-    expect((await single.count(toClientAddress(0))).admitted).to.equal(false)
+    expect((await countFor(0)).admitted).to.equal(false)
     expect(await countCommands(redis.url)).to.be.above(before)
   })
 
-  it('go on where two limiters of a process share one client, and a limiter next to the quotas leaves their script as it is', async () => {
-    const [replica] = replicas
-    if (!replica) throw new Error('There is no such replica')
+  it('and quotas work on the same client: neither script replaces the other', async () => {
     expect((await takeOne(replica.quotas, 'key_one', someQuotaRules())).quota.minute.remaining).to.equal(59)
-    await (await port(0)).count(ADDRESS)
+    await failures.count(ADDRESS)
     expect((await takeOne(replica.quotas, 'key_one', someQuotaRules())).quota.minute.remaining).to.equal(58)
-    expect((await (await port(0)).peek(ADDRESS)).remaining).to.equal(PER_MINUTE - 1)
+    expect((await otherFailures.peek(ADDRESS)).remaining).to.equal(PER_MINUTE - 1)
   })
 
-  it('are counted by a replica alone whose Redis is gone', async () => {
+  it('are limited by a replica alone while Redis is down', async () => {
     await redis.kill()
-    await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
-    const counted = await inSequence(40, async () => (await port(0)).count(ADDRESS))
+    await Promise.all([untilUnavailable(replica), untilUnavailable(other)])
+    const counted = await inSequence(40, () => failures.count(ADDRESS))
     expect(counted.filter(({ admitted }) => admitted)).to.have.lengthOf(PER_MINUTE)
   })
 })

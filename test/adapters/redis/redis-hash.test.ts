@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Redis } from 'ioredis'
-import { CachedApiKeyLookup } from '../../../src/adapters/memory/cached-api-key-lookup.js'
+import { CachedApiKeyVerifier } from '../../../src/adapters/memory/cached-api-key-verifier.js'
 import { MemoryApiKeyStore } from '../../../src/adapters/memory/memory-api-key-store.js'
 import { MemoryFailedAuthentications } from '../../../src/adapters/memory/memory-failed-authentications.js'
 import { CryptoApiKeySecrets } from '../../../src/adapters/node/crypto-api-key-secrets.js'
@@ -98,10 +98,10 @@ describe('the hash of a key in Redis', function () {
     const { secret, ...publicPart } = secrets.generate()
     const store = new MemoryApiKeyStore(clock)
     await store.insert(anApiKey('one', publicPart))
-    const apiKeys = new CachedApiKeyLookup(store, clock)
     const failedAuthentications = new MemoryFailedAuthentications(5, clock)
-    const authenticate = makeAuthenticate({ secrets, apiKeys, failedAuthentications, clock })
-    const admit = makeAdmit({ authenticate, apiKeys, quotas, plans: somePlans() })
+    const apiKeyVerifier = new CachedApiKeyVerifier({ secrets, apiKeyStore: store, failedAuthentications, clock })
+    const authenticate = makeAuthenticate({ apiKeyVerifier, failedAuthentications })
+    const admit = makeAdmit({ authenticate, apiKeyVerifier, quotas, plans: somePlans() })
     const commands = await watched(onlooker.client, async () => {
       for (let count = 0; count < 70; count++) expect((await admit({ secret, address: '192.0.2.1' })).kind).to.equal('decided')
       await control.announce(publicPart.keyId, 2)

@@ -7,7 +7,7 @@ import { HttpError } from '../errors/http-error.js'
 import { secondsUntil, setAddressQuota, setKeyQuota } from '../pipeline/quota-headers.js'
 import { toClientAddress } from '../pipeline/report-address-quota.js'
 
-/** Lets pass who has a valid key with quota left, charges one request and reports what is left. */
+/** Admits callers with a valid key and quota left, charges one request and sets the quota headers. */
 export function admit(deps: { admit: Admit; trustedProxyHops: number }): Middleware {
   return async function admitCaller(ctx, next) {
     const secret = sentSecret(ctx)
@@ -24,8 +24,8 @@ export function admit(deps: { admit: Admit; trustedProxyHops: number }): Middlew
         setAddressQuota(ctx, admission.quota)
         throw lockedOut(admission.quota)
       case 'decided': {
-        const { key, rules, verdict } = admission
-        Object.assign(ctx.state, { key, rules, verdict })
+        const { key, verdict, refund } = admission
+        Object.assign(ctx.state, { key, verdict, refund })
         setKeyQuota(ctx, verdict.quota, verdict.kind === 'banned' ? verdict.retryAfterSeconds : undefined)
         if (verdict.kind !== 'admitted') throw tooMany(verdict)
         return next()
@@ -34,7 +34,7 @@ export function admit(deps: { admit: Admit; trustedProxyHops: number }): Middlew
   }
 }
 
-/** Absent without an Authorization header, or with one of another scheme. Two headers are a key, and no valid one. */
+/** Returns `undefined` without an Authorization header or with another scheme. Two headers count as an invalid key. */
 function sentSecret(ctx: RequestContext): string | undefined {
   const sent = ctx.req.headersDistinct['authorization'] ?? []
   if (sent.length > 1) return ''

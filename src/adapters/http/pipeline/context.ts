@@ -1,6 +1,6 @@
 import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 import type { ApiKey } from '../../../core/api-key.js'
-import type { QuotaRules, Verdict } from '../../../core/quota.js'
+import type { Quota, Verdict } from '../../../core/quota.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 
 /** What is known of a request from its path and method alone. */
@@ -23,9 +23,9 @@ export interface RequestState {
   found?: FoundRoute
   /** The verified key of the caller. */
   key?: ApiKey
-  /** Those that decided. */
-  rules?: QuotaRules
   verdict?: Verdict
+  /** Undoes the charge. Absent if nothing was charged. */
+  refund?: () => Promise<Quota>
   errorCode?: ErrorCode
 }
 

@@ -1,0 +1,106 @@
+import { LRUCache } from 'lru-cache'
+import type { LimitFunction } from 'p-limit'
+import pLimit from 'p-limit'
+import type { ApiKey } from '../../core/api-key.js'
+import { isUsable } from '../../core/api-key.js'
+import { StoreUnavailable } from '../../core/errors.js'
+import type { ApiKeySecrets } from '../../core/ports/api-key-secrets.js'
+import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
+import type { ApiKeyVerifier, Verification } from '../../core/ports/api-key-verifier.js'
+import type { Clock } from '../../core/ports/clock.js'
+import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
+
+/** Together with the longest query, 2 s, this stays within the 10 s that the port promises. */
+const RECORD_TTL_MS = 8_000
+const MAX_RECORDS = 10_000
+const MAX_LOOKUPS_PER_ADDRESS = 4
+
+/** The cached result of a lookup. Absence is cached too, so that sending one unknown key repeatedly costs one query. */
+interface CachedRecord {
+  readonly key: ApiKey | undefined
+}
+
+/** Limits the lookups of one IP address. Exists only while it has lookups. */
+interface Gate {
+  readonly limit: LimitFunction
+  /** In flight or waiting for a slot. */
+  lookups: number
+  lastOutage?: StoreUnavailable
+}
+
+export class CachedApiKeyVerifier implements ApiKeyVerifier {
+  readonly #records: LRUCache<string, CachedRecord>
+  readonly #foundBefore = new LRUCache<string, true>({ max: MAX_RECORDS })
+  readonly #gates = new Map<string, Gate>()
+
+  constructor(
+    private readonly ports: {
+      readonly secrets: ApiKeySecrets
+      readonly apiKeyStore: ApiKeyStore
+      readonly failedAuthentications: FailedAuthentications
+      readonly clock: Clock
+    },
+  ) {
+    const { apiKeyStore, clock } = ports
+    this.#records = new LRUCache({
+      max: MAX_RECORDS,
+      ttl: RECORD_TTL_MS,
+      ttlResolution: 0,
+      perf: { now: () => clock.nowMs() },
+      fetchMethod: async (secretHash) => ({ key: await apiKeyStore.findBySecretHash(secretHash) }),
+      // A lookup whose entry is evicted while it is in flight still returns its result.
+      ignoreFetchAbort: true,
+    })
+  }
+
+  async verify(secret: string, address: string): Promise<Verification> {
+    const secretHash = this.ports.secrets.hash(secret)
+    if (secretHash === undefined) return this.#countFailure(address)
+    const key = this.#records.get(secretHash)?.key
+    return this.#isUsable(key) ? { kind: 'verified', key } : this.#lookUpWithinLimit(secretHash, address)
+  }
+
+  forget(secretHash: string): void {
+    this.#records.delete(secretHash)
+  }
+
+  /** If a lookup of the IP address fails with an outage, the lookups that wait for a slot fail with the same error. */
+  async #lookUpWithinLimit(secretHash: string, address: string): Promise<Verification> {
+    const gate = this.#gates.get(address) ?? { limit: pLimit(MAX_LOOKUPS_PER_ADDRESS), lookups: 0 }
+    this.#gates.set(address, gate)
+    const { lastOutage } = gate
+    gate.lookups += 1
+    try {
+      return await gate.limit(async () => {
+        if (gate.lastOutage && gate.lastOutage !== lastOutage) throw gate.lastOutage
+        return this.#lookUp(secretHash, address).catch((error: unknown) => {
+          if (error instanceof StoreUnavailable) gate.lastOutage = error
+          throw error
+        })
+      })
+    } finally {
+      gate.lookups -= 1
+      if (gate.lookups === 0) this.#gates.delete(address)
+    }
+  }
+
+  /** Counts the failure before it frees the slot, so that the next lookup sees the count. This bounds the lookups beyond the limit. */
+  async #lookUp(secretHash: string, address: string): Promise<Verification> {
+    if (!this.#foundBefore.has(secretHash)) {
+      const quota = await this.ports.failedAuthentications.peek(address)
+      if (quota.remaining === 0) return { kind: 'locked-out', quota }
+    }
+    const { key } = await this.#records.forceFetch(secretHash)
+    if (key) this.#foundBefore.set(secretHash, true)
+    return this.#isUsable(key) ? { kind: 'verified', key } : this.#countFailure(address)
+  }
+
+  async #countFailure(address: string): Promise<Verification> {
+    const { admitted, quota } = await this.ports.failedAuthentications.count(address)
+    return { kind: admitted ? 'invalid' : 'locked-out', quota }
+  }
+
+  #isUsable(key: ApiKey | undefined): key is ApiKey {
+    return key !== undefined && isUsable(key, this.ports.clock.nowMs())
+  }
+}

@@ -1,0 +1,30 @@
+import type { AddressQuota } from '../address-quota.js'
+import type { ApiKey } from '../api-key.js'
+
+export type Verification =
+  | { readonly kind: 'verified'; readonly key: ApiKey }
+  /** The key is malformed, unknown, expired or revoked. The response must not reveal which. One failure was counted for the IP address. */
+  | { readonly kind: 'invalid'; readonly quota: AddressQuota }
+  /** The IP address has reached its failure limit, and the key is invalid or new to this replica. */
+  | { readonly kind: 'locked-out'; readonly quota: AddressQuota }
+
+/**
+ * Verifies API keys and limits guessing.
+ *
+ * Each replica caches key records, and the absence of a key, for at most 10 s. Malformed keys and cached records cost no lookup. Concurrent
+ * lookups of one secret are one query.
+ *
+ * An IP address gets at most as many `invalid` results per minute as its failure limit. When it reaches the limit, this replica
+ * looks up no more keys for it until the minute ends, except those that it has found before. At most four lookups per IP address are in
+ * flight on a replica, so with a limit of N, invalid keys cause at most N + 3 lookups per minute and replica.
+ */
+export interface ApiKeyVerifier {
+  /**
+   * `address`: the IP address that failures count toward, as in `FailedAuthentications`. Throws `StoreUnavailable` if the lookup fails or a
+   * lookup that it waits for does. Such an error is not cached and counts as no failure.
+   */
+  verify(secret: string, address: string): Promise<Verification>
+
+  /** Drops the cached record, so that the next verification reads it again. The key still counts as found before. */
+  forget(secretHash: string): void
+}
