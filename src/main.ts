@@ -14,12 +14,12 @@ function isForOperators(error: unknown): error is Error {
   return error instanceof ConfigError || error instanceof OperatorError || error instanceof DomainError
 }
 
-/** Throws `OperatorError` in embedded mode: a command has no access to the data of another process. */
+/** Throws `SettingError` without the shared storage: a command has no access to the data of another process. */
 function readSharedConfig(command: string): Config {
   const config = readProcessConfig('command')
   if (config.distributed) return config
-  throw new OperatorError(
-    `petstore ${command} works on the data that replicas share: set MONGODB_URL and REDIS_URL. Without them, a process keeps its data to itself: npm start prints demo keys.`,
+  throw new SettingError(
+    `petstore ${command} requires shared storage: set MONGODB_URL and REDIS_URL. Without them, all data lives in one process; petstore serve then prints demo keys.`,
   )
 }
 

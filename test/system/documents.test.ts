@@ -25,12 +25,6 @@ describe('The documents', () => {
     expect(lines.reduce((sum, count) => sum + count, 0)).to.be.at.most(500)
   })
 
-  it('name every setting in the README that the configuration reads', () => {
-    const settings = [...read('src/config.ts').matchAll(/setting\('([A-Z_]+)'/g)].map(([, name]) => name as string)
-    expect(settings).to.have.lengthOf.at.least(14)
-    for (const name of settings) expect(read('README.md')).to.include(`\`${name}\``)
-  })
-
   it('have a decision listed for every page, and a page for every decision listed', () => {
     const index = read('docs/decisions/README.md')
     const listed = [...index.matchAll(/\((\d{4}-[\w-]+\.md)\)/g)].map(([, file]) => file as string)
