@@ -15,7 +15,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const SCOPE: IdempotencyScope = { keyId: 'key_one', idempotencyKey: 'retry-1' }
 
 describe('creating a pet', () => {
-  it('stores it under a fresh id, and hands out what was stored', async () => {
+  it('stores it under a new ID and returns the stored pet', async () => {
     const { createPet, pets } = aStore()
     const { pet, replayed } = await createPet(aNewPet())
     expect(pet).to.deep.equal({ id: 1n, ...aNewPet() })
@@ -23,7 +23,7 @@ describe('creating a pet', () => {
     expect(await pets.find(pet.id)).to.deep.equal(pet)
   })
 
-  it('keeps categories to the last bit', async () => {
+  it('keeps all 64 bits of the category', async () => {
     const { createPet, pets } = aStore()
     for (const categoryId of [INT64_MAX, INT64_MIN, 9_007_199_254_740_993n]) {
       const { pet } = await createPet(aNewPet({ categoryId }))
@@ -31,13 +31,13 @@ describe('creating a pet', () => {
     }
   })
 
-  it('without an idempotency key creates another pet each time, alike or not', async () => {
+  it('without an idempotency key creates a new pet each time', async () => {
     const { createPet, pets } = aStore()
     await Promise.all(Array.from({ length: 20 }, () => createPet(aNewPet())))
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(20)
   })
 
-  it('acknowledges no pet that was never stored: a promised id that is another pet is a failure', async () => {
+  it('fails if the claimed ID belongs to a different pet', async () => {
     const clock = new MovableClock()
     const pets = new MemoryPetStore([{ id: 1n, ...aNewPet({ name: 'Another' }) }])
     const createPet = makeCreatePet({ pets, petIds: new MemoryPetIds(), idempotency: new MemoryIdempotencyStore(clock) })
@@ -45,14 +45,14 @@ describe('creating a pet', () => {
     expect((await pets.find(1n))?.name).to.equal('Another')
   })
 
-  it('never takes its id from the caller', async () => {
+  it('ignores an ID from the client', async () => {
     const { createPet } = aStore()
     const withId = { ...aNewPet(), id: 99n }
     expect((await createPet(withId)).pet.id).to.equal(1n)
     expect((await createPet(withId, SCOPE)).pet.id).to.equal(2n)
   })
 
-  it('fails, and answers with no other pet, when ids were given out twice', async () => {
+  it('fails if an ID was assigned twice, and does not return the other pet', async () => {
     const { createPet, pets } = aStore({ pets: new MemoryPetStore([{ id: 1n, ...aNewPet({ name: 'First' }) }]) })
     expect(await rejection(createPet(aNewPet({ name: 'Second' }))))
       .to.be.instanceOf(Error)
@@ -62,7 +62,7 @@ describe('creating a pet', () => {
 })
 
 describe('creating a pet with an idempotency key', () => {
-  it('creates it once: retries get the same pet, and hear that it was there', async () => {
+  it('creates it once: retries return the same pet as replayed', async () => {
     const { createPet, pets } = aStore()
     const first = await createPet(aNewPet(), SCOPE)
     expect(first.replayed).to.equal(false)
@@ -70,7 +70,7 @@ describe('creating a pet with an idempotency key', () => {
     expect(await pets.list({ limit: 100 })).to.deep.equal([first.pet])
   })
 
-  it('creates one pet for 50 requests at the same time, and exactly one of them is not told that it was there', async () => {
+  it('creates one pet for 50 concurrent requests, of which exactly one is not a replay', async () => {
     const { createPet, pets } = aStore()
     const created = await Promise.all(Array.from({ length: 50 }, () => createPet(aNewPet(), SCOPE)))
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(1)
@@ -82,10 +82,10 @@ describe('creating a pet with an idempotency key', () => {
     ['name', { name: 'Rexy' }],
     ['name, by case only', { name: 'rex' }],
     ['category', { categoryId: 8n }],
-    ['category, beyond what a double can tell apart', { categoryId: 9_007_199_254_740_993n }],
+    ['category, by less than a double can represent', { categoryId: 9_007_199_254_740_993n }],
     ['status', { status: 'sold' }],
   ] satisfies [string, Partial<NewPet>][]) {
-    it(`is refused for a pet of another ${what}, and changes nothing`, async () => {
+    it(`is rejected for a pet with another ${what}, and changes nothing`, async () => {
       const { createPet, pets } = aStore()
       const { pet } = await createPet(aNewPet({ categoryId: 9_007_199_254_740_992n }), SCOPE)
       const changed = aNewPet({ categoryId: 9_007_199_254_740_992n, ...other })
@@ -97,19 +97,19 @@ describe('creating a pet with an idempotency key', () => {
     })
   }
 
-  it('tells pets apart whose fields run into each other', async () => {
+  it('distinguishes pets whose fields look alike when they are concatenated', async () => {
     const { createPet } = aStore()
     await createPet(aNewPet({ name: 'a","1', categoryId: 2n }), SCOPE)
     expect(await rejection(createPet(aNewPet({ name: 'a', categoryId: 12n }), SCOPE))).to.be.instanceOf(IdempotencyKeyReused)
   })
 
-  it('is the same request whatever the order in which the fields came', async () => {
+  it('does not depend on the order of the fields', async () => {
     const { createPet } = aStore()
     const { pet } = await createPet({ name: 'Rex', categoryId: 7n, status: 'sold' }, SCOPE)
     expect(await createPet({ status: 'sold', categoryId: 7n, name: 'Rex' }, SCOPE)).to.deep.equal({ pet, replayed: true })
   })
 
-  it('creates another pet for another key, and for another caller with the same key', async () => {
+  it('creates another pet for another idempotency key, and for the same one of another caller', async () => {
     const { createPet } = aStore()
     const ids = await Promise.all(
       [SCOPE, { ...SCOPE, idempotencyKey: 'retry-2' }, { ...SCOPE, keyId: 'key_two' }].map(async (scope) => {
@@ -132,7 +132,7 @@ describe('creating a pet with an idempotency key', () => {
     expect(later.pet.id).not.to.equal(pet.id)
   })
 
-  it('heals a crash between its two writes: the retry stores the pet under the id that was promised', async () => {
+  it('recovers from a crash between its two writes: the retry stores the pet under the claimed ID', async () => {
     const pets = new PetStoreThatFailsOnce()
     const { createPet } = aStore({ pets })
     expect(await rejection(createPet(aNewPet(), SCOPE))).to.be.instanceOf(StoreUnavailable)
@@ -142,8 +142,8 @@ describe('creating a pet with an idempotency key', () => {
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(1)
   })
 
-  it('finds the pet on the retry when it was stored, but the answer was lost', async () => {
-    const pets = new PetStoreThatLosesAnAnswer()
+  it('returns the pet on the retry if it was stored but the response was lost', async () => {
+    const pets = new PetStoreThatLosesAResponse()
     const { createPet } = aStore({ pets })
     expect(await rejection(createPet(aNewPet(), SCOPE))).to.be.instanceOf(StoreUnavailable)
     expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: { id: 1n, ...aNewPet() }, replayed: true })
@@ -170,7 +170,7 @@ class PetStoreThatFailsOnce extends MemoryPetStore {
   }
 }
 
-class PetStoreThatLosesAnAnswer extends MemoryPetStore {
+class PetStoreThatLosesAResponse extends MemoryPetStore {
   #losses = 1
 
   override async insert(pet: Pet): Promise<'inserted' | 'taken'> {
