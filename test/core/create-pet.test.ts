@@ -3,15 +3,13 @@ import { MemoryIdempotencyStore } from '../../src/adapters/memory/memory-idempot
 import { MemoryPetIds } from '../../src/adapters/memory/memory-pet-ids.js'
 import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import { DomainError, IdempotencyKeyReused, StoreUnavailable } from '../../src/core/errors.js'
-import { INT64_MAX, INT64_MIN } from '../../src/core/int64.js'
-import type { NewPet, Pet } from '../../src/core/pet.js'
+import type { NewPet } from '../../src/core/pet.js'
 import type { IdempotencyScope } from '../../src/core/ports/idempotency-store.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { makeCreatePet } from '../../src/core/use-cases/create-pet.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 
-const DAY_MS = 24 * 60 * 60 * 1000
 const SCOPE: IdempotencyScope = { keyId: 'key_one', idempotencyKey: 'retry-1' }
 
 describe('creating a pet', () => {
@@ -21,14 +19,6 @@ describe('creating a pet', () => {
     expect(pet).to.deep.equal({ id: 1n, ...aNewPet() })
     expect(replayed).to.equal(false)
     expect(await pets.find(pet.id)).to.deep.equal(pet)
-  })
-
-  it('keeps all 64 bits of the category', async () => {
-    const { createPet, pets } = aStore()
-    for (const categoryId of [INT64_MAX, INT64_MIN, 9_007_199_254_740_993n]) {
-      const { pet } = await createPet(aNewPet({ categoryId }))
-      expect((await pets.find(pet.id))?.categoryId).to.equal(categoryId)
-    }
   })
 
   it('without an idempotency key creates a new pet each time', async () => {
@@ -121,31 +111,23 @@ describe('creating a pet with an idempotency key', () => {
     expect(new Set(ids).size).to.equal(3)
   })
 
-  it('creates another pet 24 h later', async () => {
-    const { createPet, clock } = aStore()
-    const { pet } = await createPet(aNewPet(), SCOPE)
-    clock.advanceMs(DAY_MS - 1)
-    expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet, replayed: true })
-    clock.advanceMs(1)
-    const later = await createPet(aNewPet({ name: 'Luna' }), SCOPE)
-    expect(later.replayed).to.equal(false)
-    expect(later.pet.id).not.to.equal(pet.id)
-  })
-
   it('recovers from a crash between its two writes: the retry stores the pet under the claimed ID', async () => {
-    const pets = new PetStoreThatFailsOnce()
-    const { createPet } = aStore({ pets })
+    const { createPet, pets } = aStore()
+    const insert = pets.insert.bind(pets)
+    pets.insert = () => Promise.reject(new StoreUnavailable('Crashed before the write'))
     expect(await rejection(createPet(aNewPet(), SCOPE))).to.be.instanceOf(StoreUnavailable)
-    expect(await pets.list({ limit: 100 })).to.deep.equal([])
+    pets.insert = insert
     expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: { id: 1n, ...aNewPet() }, replayed: false })
     expect(await createPet(aNewPet(), SCOPE)).to.have.property('replayed', true)
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(1)
   })
 
   it('returns the pet on the retry if it was stored but the response was lost', async () => {
-    const pets = new PetStoreThatLosesAResponse()
-    const { createPet } = aStore({ pets })
+    const { createPet, pets } = aStore()
+    const insert = pets.insert.bind(pets)
+    pets.insert = (pet) => insert(pet).then(() => Promise.reject(new StoreUnavailable('Crashed after the write')))
     expect(await rejection(createPet(aNewPet(), SCOPE))).to.be.instanceOf(StoreUnavailable)
+    pets.insert = insert
     expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: { id: 1n, ...aNewPet() }, replayed: true })
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(1)
   })
@@ -156,26 +138,6 @@ function aNewPet(overrides: Partial<NewPet> = {}): NewPet {
 }
 
 function aStore({ pets = new MemoryPetStore() }: { pets?: PetStore } = {}) {
-  const clock = new MovableClock()
-  const createPet = makeCreatePet({ pets, petIds: new MemoryPetIds(), idempotency: new MemoryIdempotencyStore(clock) })
-  return { createPet, pets, clock }
-}
-
-class PetStoreThatFailsOnce extends MemoryPetStore {
-  #failures = 1
-
-  override async insert(pet: Pet): Promise<'inserted' | 'taken'> {
-    if (this.#failures-- > 0) throw new StoreUnavailable('Crashed before the write')
-    return super.insert(pet)
-  }
-}
-
-class PetStoreThatLosesAResponse extends MemoryPetStore {
-  #losses = 1
-
-  override async insert(pet: Pet): Promise<'inserted' | 'taken'> {
-    const outcome = await super.insert(pet)
-    if (this.#losses-- > 0) throw new StoreUnavailable('Crashed after the write')
-    return outcome
-  }
+  const idempotency = new MemoryIdempotencyStore(new MovableClock())
+  return { createPet: makeCreatePet({ pets, petIds: new MemoryPetIds(), idempotency }), pets }
 }

@@ -31,28 +31,12 @@ describe('the report of an API key', () => {
     })
   })
 
-  it('omits unset fields and the hash of the secret', () => {
-    expect(report(anApiKey())).to.have.all.keys('keyId', 'hint', 'owner', 'plan', 'limits', 'ownLimits', 'state', 'createdAt')
-  })
-
-  it('contains the limits of the key, or else those of its plan', () => {
-    expect(report(anApiKey('one', { plan: 'pro' }))).to.deep.include({ limits: { minute: 300, day: 10_000 }, ownLimits: false })
-    expect(report(anApiKey('one', { plan: 'pro', limits: LIMITS }))).to.deep.include({ limits: LIMITS, ownLimits: true })
-  })
-
   it('describes a key without any limits, which a changed plans file can cause', () => {
     const key = report(anApiKey('one', { plan: 'enterprise' }))
     expect(key).to.not.have.property('limits')
     expect(key).to.include({ ownLimits: false })
     expect(formatKeys([key], { isFiltered: false })).to.include('no limits')
     expect(formatKey(key)).to.include('enterprise, no limits')
-  })
-
-  it('contains the current state', () => {
-    expect(report(anApiKey()).state).to.equal('active')
-    expect(report(anApiKey('one', { expiresAtMs: NOW_MS + 1 })).state).to.equal('active')
-    expect(report(anApiKey('one', { expiresAtMs: NOW_MS })).state).to.equal('expired')
-    expect(report(anApiKey('one', { expiresAtMs: NOW_MS, revokedAtMs: NOW_MS })).state).to.equal('revoked')
   })
 })
 

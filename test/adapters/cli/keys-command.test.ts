@@ -3,7 +3,7 @@ import { ApiKeyNotFound, ApiKeyRevoked, StoreUnavailable } from '../../../src/co
 import { PLAN_NAMES } from '../../../src/core/plan.js'
 import { anApiKey, someQuotaRules } from '../../contracts/builders.js'
 import { rejection } from '../../contracts/rejection.js'
-import { MemoryKeysCommand } from '../../support/api-key-admin.js'
+import { MemoryKeysCommand } from '../../support/memory-keys-command.js'
 import { runProgram } from '../../support/command-line.js'
 
 const SECRET = /pst_live_[0-9A-Za-z]{36}/

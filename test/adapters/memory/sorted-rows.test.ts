@@ -34,16 +34,6 @@ describe('sorted rows', () => {
     )
   })
 
-  it('reject a taken ID, also with another status, and change nothing', () => {
-    const rows = new SortedRows<Row, Status>()
-    const first: Row = { id: 1n, status: 'red' }
-    expect(rows.insert(first)).to.equal(true)
-    expect(rows.insert({ id: 1n, status: 'green' })).to.equal(false)
-    expect(rows.find(1n)).to.deep.equal(first)
-    expect(rows.list({ limit: 10 })).to.deep.equal([first])
-    expect(rows.list({ limit: 10, status: 'green' })).to.deep.equal([])
-  })
-
   it('return a new list each time', () => {
     const rows = new SortedRows<Row, Status>()
     rows.insert({ id: 1n, status: 'red' })

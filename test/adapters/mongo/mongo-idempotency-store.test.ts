@@ -59,17 +59,6 @@ describe('the idempotency records in MongoDB', () => {
     }
   })
 
-  it('that have expired are replaced once for eight concurrent claims', async () => {
-    const stores = Array.from({ length: 8 }, () => new MongoIdempotencyStore(data.connect(), clock))
-    for (let round = 0; round < 30; round++) {
-      const claims = stores.map((store, index) => store.claim(SCOPE, { fingerprint: `of ${index}`, petId: BigInt(round * 10 + index) }))
-      const got = await Promise.all(claims)
-      for (const record of got) expect(record, `round ${round}`).to.deep.equal(got[0])
-      expect(got[0]?.petId).to.satisfy((petId: bigint) => petId >= round * 10 && petId < round * 10 + 8)
-      clock.advanceMs(IDEMPOTENCY_MS)
-    }
-  })
-
   it('that the TTL index removes at any moment never make a claim fail', async () => {
     const stores = Array.from({ length: 4 }, () => new MongoIdempotencyStore(data.connect(), clock))
     const records = data.connect().collection('idempotency')
