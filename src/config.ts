@@ -52,12 +52,12 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Only `serve` requires `CURSOR_SECRET`, `TRUSTED_PROXY_HOPS`, two different ports and, in production, a choice of storage. */
 export type Purpose = 'serve' | 'command'
 
-/** What the rules between settings check. A setting whose own value is not valid has no value here. */
+/** The input of the rules between settings. A setting with an invalid value is `undefined`. */
 interface Given {
   readonly values: Partial<SettingValues>
   readonly env: Environment
   readonly purpose: Purpose
-  /** `undecided` if a URL is set but empty: that alone is the problem. */
+  /** `undecided` if a URL is empty. The empty URL is then the only error. */
   readonly storage: 'memory' | 'shared' | 'undecided'
 }
 
@@ -73,7 +73,7 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
   }
   problems.push(...findMisspelledNames(env))
   if (problems.length > 0 || !plans) throw new ConfigError(problems)
-  // Without problems, every setting that has a default has a value.
+  // If there are no problems, every setting with a default has a value.
   return deepFreeze(toConfig(values as SettingValues, plans))
 }
 
@@ -138,7 +138,7 @@ function readText(env: Environment, name: SettingName, problems: string[]): stri
   if (path === undefined) return env[name]
   if (!getSetting(name).isSecret) problems.push(`${name} has no file variant: set ${name} instead of ${file}`)
   else if (env[name] !== undefined) problems.push(`${name} and ${file} are both set; set only one`)
-  // The path may be the secret itself by mistake, so the error must not contain it.
+  // The variable may contain the secret itself by mistake, so the error does not repeat its value.
   else return readFile(file, path, 'the file', problems)?.trim()
   return undefined
 }
@@ -162,7 +162,7 @@ function readPlans(file: string | undefined, problems: string[]): Plans | undefi
   return undefined
 }
 
-/** The rules between settings. Each returns what is wrong, if anything. */
+/** The rules between settings. Each returns its problem, or false. */
 const RULES: readonly ((given: Given) => string | false)[] = [
   requireBothUrls,
   requireCursorSecret,
@@ -223,7 +223,7 @@ function requireShortDrainDelay({ values: { DRAIN_DELAY_MS, SHUTDOWN_TIMEOUT_MS 
   return isTooLong && 'DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, which includes it'
 }
 
-/** Unknown variables belong to other programs, unless they are probably misspelled settings. */
+/** Other unknown variables belong to other programs and are ignored. */
 function findMisspelledNames(env: Environment): string[] {
   const known = SETTING_NAMES.flatMap((name) => [name, `${name}_FILE`])
   const documented = SETTING_NAMES.flatMap((name) => (getSetting(name).isSecret ? [name, `${name}_FILE`] : [name]))

@@ -196,7 +196,7 @@ async function issueOrWarn(admin: ApiKeyAdmin, newKey: NewApiKey): Promise<Issue
   }
 }
 
-/** Reports options that are rejected here or by a use case like those that commander rejects. */
+/** Reports values that this file or a use case rejects in the same way as values that commander rejects. */
 async function rejectWrongUsage<Value>(command: Command, run: () => Value | Promise<Value>, place = ''): Promise<Value> {
   try {
     return await run()

@@ -59,7 +59,7 @@ export function parseKeyId(text: string): string {
 }
 
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const
-/** ISO 8601 has no plain form for years of five digits. */
+/** The output of the commands has room for four-digit years only. */
 const YEAR_10000_MS = Date.UTC(10_000, 0, 1)
 const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
 
