@@ -1,20 +1,24 @@
 // Keeps tables and error messages in the docs what the code says they are: `write` writes them, `check` fails if one differs. Needs a build.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { ERROR_CATALOGUE } from '../dist/src/adapters/http/errors/error-catalogue.js'
+import { settingsTable } from '../dist/src/settings.js'
 
 const { plans } = JSON.parse(readFileSync('config/plans.json', 'utf8'))
 const limit = (number) => number?.toLocaleString('en') ?? 'custom'
 
+const row = (...cells) => `| ${cells.join(' | ')} |`
+
+/** Rows without the head of the table. */
 const TABLES = {
-  plans: Object.entries(plans).map(([name, { limits }]) => [
-    name[0].toUpperCase() + name.slice(1),
-    limit(limits?.minute),
-    limit(limits?.day),
-  ]),
-  errors: Object.entries(ERROR_CATALOGUE).map(([code, { status, message }]) => [`\`${code}\``, status, message]),
+  plans: Object.entries(plans).map(([name, { limits }]) =>
+    row(name[0].toUpperCase() + name.slice(1), limit(limits?.minute), limit(limits?.day)),
+  ),
+  errors: Object.entries(ERROR_CATALOGUE).map(([code, { status, message }]) => row(`\`${code}\``, status, message)),
+  settings: settingsTable().split('\n').slice(2),
 }
 
-for (const file of ['README.md', ...readdirSync('docs/api').map((name) => `docs/api/${name}`)]) {
+const folders = ['docs/api', 'docs/operations']
+for (const file of ['README.md', ...folders.flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`))]) {
   const text = readFileSync(file, 'utf8')
   const updated = withMessages(withTables(text))
   if (updated === text) continue
@@ -29,7 +33,7 @@ for (const file of ['README.md', ...readdirSync('docs/api').map((name) => `docs/
 function withTables(text) {
   return text.replace(/(<!-- (\w+): .*-->\n\|.*\n\|.*\n)[^]*?(<!-- \/\2 -->)/g, (_, head, name, end) => {
     if (!(name in TABLES)) throw new Error(`No table has the name ${name}`)
-    return head + TABLES[name].map((cells) => `| ${cells.join(' | ')} |\n`).join('') + end
+    return head + TABLES[name].map((line) => `${line}\n`).join('') + end
   })
 }
 

@@ -49,6 +49,6 @@ function readSharedConfig(command: string): Config {
   const config = readProcessConfig('command')
   if (config.distributed) return config
   throw new SettingError(
-    `petstore ${command} works with the data that replicas share: set MONGODB_URL and REDIS_URL. Without them, each process has its own data, and npm start prints demo keys.`,
+    `petstore ${command} requires shared storage: set MONGODB_URL and REDIS_URL. Without them, all data lives in one process, and petstore serve prints demo keys.`,
   )
 }

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { z } from 'zod'
 import type { Plans } from './core/plan.js'
 import { isNearMiss } from './near-miss.js'
 import { parsePlans } from './plans-file.js'
-
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+import type { LOG_LEVELS, SettingName, SettingValues } from './settings.js'
+import { getSetting, SETTING_NAMES } from './settings.js'
 
 /** The storage that all replicas share. Both URLs may contain passwords. */
 export interface SharedStorage {
@@ -15,14 +14,14 @@ export interface SharedStorage {
 
 export interface Config {
   readonly host: string
-  /** 0 picks a free port. */
+  /** 0 selects a free port. */
   readonly port: number
   readonly adminHost: string
-  /** 0 picks a free port. */
+  /** 0 selects a free port. */
   readonly adminPort: number
   /** Absent: all data lives in this process. */
   readonly distributed?: SharedStorage
-  /** Absent: this process generates one, and its cursors are valid until it ends. */
+  /** Absent: this process generates one, and its cursors become invalid when it ends. */
   readonly cursorSecret?: string
   /** Without a trailing slash. Absent: links are relative. */
   readonly publicUrl?: string
@@ -50,181 +49,32 @@ export class ConfigError extends Error {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Whole numbers in plain decimal notation only. */
-const wholeNumber = (min: number, max: number) =>
-  z
-    .string()
-    .regex(/^\d{1,16}$/)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max)
-const port = { parser: wholeNumber(0, 65_535), expected: 'a whole number from 0 to 65535' }
-const address = { parser: z.string().regex(/^[\w.:-]+$/), expected: 'a host name or an IP address' }
-const onOff = { parser: z.enum(['on', 'off']).transform((value) => value === 'on'), expected: 'on or off' }
-const count = (max: number, min = 1) => ({ parser: wholeNumber(min, max), expected: `a whole number from ${min} to ${max}` })
-const logLevel = { parser: z.enum(LOG_LEVELS), expected: `one of ${LOG_LEVELS.join(', ')}` }
-const cursorSecret = {
-  parser: z.string().refine((secret) => Buffer.byteLength(secret) >= 32),
-  expected: '32 bytes or more',
-  isSecret: true,
-} as const
-const mongodbUrl = {
-  parser: z.string().regex(/^mongodb(\+srv)?:\/\/\S+$/),
-  expected: 'a URL that begins with mongodb:// or mongodb+srv://',
-  isSecret: true,
-} as const
-const redisUrl = {
-  parser: z.string().regex(/^rediss?(\+cluster|\+sentinel)?:\/\/\S+$/),
-  expected: 'a URL that begins with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS)',
-  isSecret: true,
-} as const
-const publicUrl = {
-  parser: z
-    .string()
-    .regex(/^https?:\/\/[^\s\p{Cc}<>"\\?#]+$/u)
-    .refine((url) => URL.canParse(url) && !new URL(url).username && !new URL(url).password)
-    // Normalized for headers: ASCII only, without dot segments.
-    .transform((url) => new URL(url).href.replace(/\/+$/, ''))
-    .refine((url) => !url.endsWith('/v1')),
-  expected: 'an http or https URL without /v1, user, query or fragment',
-}
-
-interface Setting {
-  readonly parser: z.ZodType<unknown, string>
-  readonly expected: string
-  /** May contain a secret: no error contains its value, and `NAME_FILE` may name a file that contains it. */
-  readonly isSecret?: true
-}
-
-const SETTINGS = {
-  HOST: address,
-  PORT: port,
-  ADMIN_HOST: address,
-  ADMIN_PORT: port,
-  MONGODB_URL: mongodbUrl,
-  REDIS_URL: redisUrl,
-  STORAGE: { parser: z.literal('memory'), expected: 'memory' },
-  CURSOR_SECRET: cursorSecret,
-  PUBLIC_URL: publicUrl,
-  TRUSTED_PROXY_HOPS: count(10, 0),
-  EXPECTED_REPLICAS: count(10_000),
-  PLANS_FILE: { parser: z.string(), expected: 'the path of a file' },
-  MAX_CONNECTIONS: count(1_000_000),
-  MAX_IN_FLIGHT: count(1_000_000),
-  DOCS: onOff,
-  SAMPLE_DATA: onOff,
-  ID_BLOCK_SIZE: count(1_000_000),
-  DRAIN_DELAY_MS: count(3_599_999, 0),
-  SHUTDOWN_TIMEOUT_MS: count(3_600_000),
-  LOG_LEVEL: logLevel,
-} as const satisfies Record<string, Setting>
-
-type SettingName = keyof typeof SETTINGS
-type SettingValue<Name extends SettingName> = z.output<(typeof SETTINGS)[Name]['parser']>
-
-/** The names of all environment variables that are settings. */
-const NAMES: readonly string[] = Object.entries<Setting>(SETTINGS).flatMap(([name, { isSecret }]) =>
-  isSecret ? [name, `${name}_FILE`] : [name],
-)
-
-/** Only `serve` requires `CURSOR_SECRET`, `TRUSTED_PROXY_HOPS` and, in production, a choice of storage. */
+/** Only `serve` requires `CURSOR_SECRET`, `TRUSTED_PROXY_HOPS`, two different ports and, in production, a choice of storage. */
 export type Purpose = 'serve' | 'command'
+
+/** The input of the rules between settings. A setting with an invalid value is `undefined`. */
+interface Given {
+  readonly values: Partial<SettingValues>
+  readonly env: Environment
+  readonly purpose: Purpose
+  /** `undecided` if a URL is empty. The empty URL is then the only error. */
+  readonly storage: 'memory' | 'shared' | 'undecided'
+}
 
 /** Reads every setting. Throws `ConfigError` with all errors. */
 export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config {
   const problems: string[] = []
-
-  function setting<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
-    const { parser, expected, isSecret }: Setting = SETTINGS[name]
-    const text = isSecret ? secretText(name) : env[name]
-    if (text === undefined) return undefined
-    const parsed = parser.safeParse(text)
-    if (parsed.success) return parsed.data as SettingValue<Name>
-    problems.push(`${name} must be ${expected}${isSecret ? '' : `, not ${JSON.stringify(text)}`}`)
-    return undefined
-  }
-
-  function secretText(name: string): string | undefined {
-    const path = env[`${name}_FILE`]
-    if (path === undefined) return env[name]
-    if (env[name] !== undefined) {
-      problems.push(`${name} and ${name}_FILE are both set; set one`)
-      return undefined
-    }
-    // The value may be the secret itself instead of a path, so the error must not contain it.
-    return readText(`${name}_FILE`, path, 'the file')?.trim()
-  }
-
-  function readText(name: string, path: string, shown = path): string | undefined {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (error) {
-      problems.push(`${name}: cannot read ${shown} (${(error as NodeJS.ErrnoException).code})`)
-      return undefined
-    }
-  }
-
-  function plans(): Plans | undefined {
-    const path = setting('PLANS_FILE') ?? fileURLToPath(new URL('../../config/plans.json', import.meta.url))
-    const text = readText('PLANS_FILE', path)
-    if (text === undefined) return undefined
-    const parsed = parsePlans(text)
-    if ('plans' in parsed) return parsed
-    problems.push(...parsed.problems.map((problem) => `PLANS_FILE ${path}: ${problem}`))
-    return undefined
-  }
-
-  const isSet = (name: string) => env[name] !== undefined || env[`${name}_FILE`] !== undefined
-  const distributed = isSet('MONGODB_URL') || isSet('REDIS_URL')
-  if (isSet('MONGODB_URL') !== isSet('REDIS_URL')) {
-    const [present, missing] = isSet('MONGODB_URL') ? ['MONGODB_URL', 'REDIS_URL'] : ['REDIS_URL', 'MONGODB_URL']
-    problems.push(`${missing} must be set with ${present}: replicas share both or neither`)
-  }
-  if (distributed && purpose === 'serve') {
-    if (!isSet('CURSOR_SECRET'))
-      problems.push('CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas')
-    if (env['TRUSTED_PROXY_HOPS'] === undefined) {
-      problems.push(
-        'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none',
-      )
-    }
-  }
-  const storage = setting('STORAGE')
-  if (distributed && storage) problems.push('STORAGE=memory contradicts MONGODB_URL and REDIS_URL; set either STORAGE or the URLs')
-  if (env['NODE_ENV'] === 'production' && purpose === 'serve' && !distributed && env['STORAGE'] === undefined) {
-    problems.push(
-      'NODE_ENV=production requires a choice of storage: set MONGODB_URL and REDIS_URL, or set STORAGE=memory to keep all data in this process until it ends',
-    )
-  }
-  if (distributed && env['SAMPLE_DATA'] === 'on') problems.push('SAMPLE_DATA=on works only without MONGODB_URL; use petstore seed')
-  const mongodb = setting('MONGODB_URL')
-  const redis = setting('REDIS_URL')
-  const config = {
-    host: setting('HOST') ?? '127.0.0.1',
-    port: setting('PORT') ?? 8080,
-    adminHost: setting('ADMIN_HOST') ?? '127.0.0.1',
-    adminPort: setting('ADMIN_PORT') ?? 9090,
-    ...(mongodb && redis ? { distributed: { mongodbUrl: mongodb, redisUrl: redis } } : {}),
-    ...optional('cursorSecret', setting('CURSOR_SECRET')),
-    ...optional('publicUrl', setting('PUBLIC_URL')),
-    trustedProxyHops: setting('TRUSTED_PROXY_HOPS') ?? 0,
-    expectedReplicas: setting('EXPECTED_REPLICAS') ?? 1,
-    plans: plans(),
-    maxConnections: setting('MAX_CONNECTIONS') ?? 10_000,
-    maxInFlight: setting('MAX_IN_FLIGHT') ?? 1_000,
-    docs: setting('DOCS') ?? true,
-    sampleData: setting('SAMPLE_DATA') ?? !distributed,
-    idBlockSize: setting('ID_BLOCK_SIZE') ?? 64,
-    drainDelayMs: setting('DRAIN_DELAY_MS') ?? 0,
-    shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS') ?? 25_000,
-    logLevel: setting('LOG_LEVEL') ?? 'info',
-  }
-  if (problems.length === 0 && config.drainDelayMs >= config.shutdownTimeoutMs) {
-    problems.push('DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, which includes it')
+  const values = readValues(env, problems)
+  const plans = readPlans(values.PLANS_FILE, problems)
+  const storage = findStorage(env)
+  for (const findProblem of RULES) {
+    const problem = findProblem({ values, env, purpose, storage })
+    if (problem) problems.push(problem)
   }
   problems.push(...findMisspelledNames(env))
-
-  if (problems.length > 0 || !config.plans) throw new ConfigError(problems)
-  return deepFreeze({ ...config, plans: config.plans })
+  if (problems.length > 0 || !plans) throw new ConfigError(problems)
+  // If there are no problems, every setting with a default has a value.
+  return deepFreeze(toConfig(values as SettingValues, plans))
 }
 
 /** The settings of this process. The only reader of `process.env`. */
@@ -232,15 +82,156 @@ export function readProcessConfig(purpose: Purpose = 'serve'): Config {
   return readConfig(process.env, purpose)
 }
 
-function findMisspelledNames(env: Environment): string[] {
-  return Object.keys(env).flatMap((name) => {
-    const intended = env[name] === undefined || NAMES.includes(name) ? undefined : NAMES.find((known) => isNearMiss(name, known))
-    return intended === undefined ? [] : [`${name} is not a setting; did you mean ${intended}?`]
-  })
+function toConfig(values: SettingValues, plans: Plans): Config {
+  const { MONGODB_URL: mongodbUrl, REDIS_URL: redisUrl, CURSOR_SECRET: cursorSecret, PUBLIC_URL: publicUrl } = values
+  return {
+    host: values.HOST,
+    port: values.PORT,
+    adminHost: values.ADMIN_HOST,
+    adminPort: values.ADMIN_PORT,
+    ...(mongodbUrl && redisUrl ? { distributed: { mongodbUrl, redisUrl } } : {}),
+    ...(cursorSecret === undefined ? {} : { cursorSecret }),
+    ...(publicUrl === undefined ? {} : { publicUrl }),
+    trustedProxyHops: values.TRUSTED_PROXY_HOPS,
+    expectedReplicas: values.EXPECTED_REPLICAS,
+    plans,
+    maxConnections: values.MAX_CONNECTIONS,
+    maxInFlight: values.MAX_IN_FLIGHT,
+    docs: values.DOCS,
+    sampleData: values.SAMPLE_DATA ?? mongodbUrl === undefined,
+    idBlockSize: values.ID_BLOCK_SIZE,
+    drainDelayMs: values.DRAIN_DELAY_MS,
+    shutdownTimeoutMs: values.SHUTDOWN_TIMEOUT_MS,
+    logLevel: values.LOG_LEVEL,
+  }
 }
 
-function optional<Name extends string, Value>(name: Name, value: Value | undefined): Partial<Record<Name, Value>> {
-  return (value === undefined ? {} : { [name]: value }) as Partial<Record<Name, Value>>
+function findStorage(env: Environment): Given['storage'] {
+  const urls = (['MONGODB_URL', 'REDIS_URL'] as const).flatMap((name) => [env[name], env[`${name}_FILE`]])
+  if (urls.includes('')) return 'undecided'
+  return urls.some((url) => url !== undefined) ? 'shared' : 'memory'
+}
+
+function isSet(env: Environment, name: SettingName): boolean {
+  return env[name] !== undefined || (getSetting(name).isSecret === true && env[`${name}_FILE`] !== undefined)
+}
+
+function readValues(env: Environment, problems: string[]): Partial<SettingValues> {
+  return Object.fromEntries(SETTING_NAMES.map((name) => [name, readValue(env, name, problems)]))
+}
+
+function readValue(env: Environment, name: SettingName, problems: string[]): unknown {
+  const { parser, expected, isSecret, default: defaultText } = getSetting(name)
+  const text = readText(env, name, problems) ?? defaultText
+  if (text === undefined) return undefined
+  const parsed = parser.safeParse(text)
+  if (parsed.success) return parsed.data
+  // The value of a secret is not repeated.
+  const shown = !isSecret ? `, not ${JSON.stringify(text)}` : text === '' ? ', not empty' : ''
+  problems.push(`${name} must be ${expected}${shown}`)
+  return undefined
+}
+
+function readText(env: Environment, name: SettingName, problems: string[]): string | undefined {
+  const file = `${name}_FILE`
+  const path = env[file]
+  if (path === undefined) return env[name]
+  if (!getSetting(name).isSecret) problems.push(`${name} has no file variant: set ${name} instead of ${file}`)
+  else if (env[name] !== undefined) problems.push(`${name} and ${file} are both set; set only one`)
+  // The variable may contain the secret itself by mistake, so the error does not repeat its value.
+  else return readFile(file, path, 'the file', problems)?.trim()
+  return undefined
+}
+
+function readFile(setting: string, path: string, shownPath: string, problems: string[]): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    problems.push(`${setting}: cannot read ${shownPath} (${(error as NodeJS.ErrnoException).code})`)
+    return undefined
+  }
+}
+
+function readPlans(file: string | undefined, problems: string[]): Plans | undefined {
+  const path = file ?? fileURLToPath(new URL('../../config/plans.json', import.meta.url))
+  const text = readFile('PLANS_FILE', path, path, problems)
+  if (text === undefined) return undefined
+  const parsed = parsePlans(text)
+  if ('plans' in parsed) return parsed
+  problems.push(...parsed.problems.map((problem) => `PLANS_FILE ${path}: ${problem}`))
+  return undefined
+}
+
+/** The rules between settings. Each returns its problem, or false. */
+const RULES: readonly ((given: Given) => string | false)[] = [
+  requireBothUrls,
+  requireCursorSecret,
+  requireTrustedProxyHops,
+  rejectMemoryWithUrls,
+  requireStorageInProduction,
+  rejectSampleDataWithUrls,
+  requireDifferentPorts,
+  requireShortDrainDelay,
+]
+
+function requireBothUrls({ env, storage }: Given): string | false {
+  const [missing, present] = isSet(env, 'MONGODB_URL') ? (['REDIS_URL', 'MONGODB_URL'] as const) : (['MONGODB_URL', 'REDIS_URL'] as const)
+  return storage === 'shared' && !isSet(env, missing) && `${missing} must be set with ${present}: replicas share both or neither`
+}
+
+function requireCursorSecret({ env, storage, purpose }: Given): string | false {
+  const isMissing = storage === 'shared' && purpose === 'serve' && !isSet(env, 'CURSOR_SECRET')
+  return isMissing && 'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas'
+}
+
+function requireTrustedProxyHops({ env, storage, purpose }: Given): string | false {
+  const isMissing = storage === 'shared' && purpose === 'serve' && !isSet(env, 'TRUSTED_PROXY_HOPS')
+  return (
+    isMissing &&
+    'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none'
+  )
+}
+
+function rejectMemoryWithUrls({ values, storage }: Given): string | false {
+  const isContradiction = storage === 'shared' && values.STORAGE === 'memory'
+  return isContradiction && 'STORAGE=memory contradicts MONGODB_URL and REDIS_URL; set either STORAGE or the URLs'
+}
+
+function requireStorageInProduction({ env, storage, purpose }: Given): string | false {
+  const isUndecided = storage === 'memory' && !isSet(env, 'STORAGE') && env['NODE_ENV'] === 'production' && purpose === 'serve'
+  return (
+    isUndecided &&
+    'NODE_ENV=production requires a choice of storage: set MONGODB_URL and REDIS_URL, or set STORAGE=memory to keep all data in this process until it ends'
+  )
+}
+
+function rejectSampleDataWithUrls({ values, storage }: Given): string | false {
+  return storage === 'shared' && values.SAMPLE_DATA === true && 'SAMPLE_DATA=on works only without MONGODB_URL; use petstore seed'
+}
+
+const WILDCARD_HOSTS: readonly (string | undefined)[] = ['0.0.0.0', '::']
+
+function requireDifferentPorts({ values, purpose }: Given): string | false {
+  const { HOST, PORT, ADMIN_HOST, ADMIN_PORT } = values
+  const sharesHost = HOST === ADMIN_HOST || WILDCARD_HOSTS.includes(HOST) || WILDCARD_HOSTS.includes(ADMIN_HOST)
+  const isConflict = purpose === 'serve' && PORT !== undefined && PORT !== 0 && PORT === ADMIN_PORT && sharesHost
+  return isConflict && `PORT and ADMIN_PORT are both ${PORT}; set them to different ports`
+}
+
+function requireShortDrainDelay({ values: { DRAIN_DELAY_MS, SHUTDOWN_TIMEOUT_MS } }: Given): string | false {
+  const isTooLong = DRAIN_DELAY_MS !== undefined && SHUTDOWN_TIMEOUT_MS !== undefined && DRAIN_DELAY_MS >= SHUTDOWN_TIMEOUT_MS
+  return isTooLong && 'DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, which includes it'
+}
+
+/** Other unknown variables belong to other programs and are ignored. */
+function findMisspelledNames(env: Environment): string[] {
+  const known = SETTING_NAMES.flatMap((name) => [name, `${name}_FILE`])
+  const documented = SETTING_NAMES.flatMap((name) => (getSetting(name).isSecret ? [name, `${name}_FILE`] : [name]))
+  return Object.keys(env).flatMap((name) => {
+    if (env[name] === undefined || known.includes(name)) return []
+    const intended = documented.find((other) => isNearMiss(name, other))
+    return intended === undefined ? [] : [`${name} is not a setting; did you mean ${intended}?`]
+  })
 }
 
 function deepFreeze<Value extends object>(value: Value): Readonly<Value> {

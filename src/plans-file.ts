@@ -1,21 +1,18 @@
 import { z } from 'zod'
-import type { Plans } from './core/plan.js'
+import type { PlanName, Plans } from './core/plan.js'
+import { PLAN_NAMES, PLANS_WITH_LIMITS_PER_KEY } from './core/plan.js'
 import { MAX_LIMIT } from './core/quota.js'
+import { WINDOW_NAMES } from './core/window.js'
 
 const LIMIT_CHECK = { error: `must be a whole number from 1 to ${MAX_LIMIT}`, abort: true }
 const limit = z.int(LIMIT_CHECK).min(1, LIMIT_CHECK).max(MAX_LIMIT, LIMIT_CHECK)
-const limits = z.strictObject({ minute: limit, day: limit })
+const limits = z.record(z.enum(WINDOW_NAMES), limit)
 const mode = z.enum(['enforce', 'shadow']).default('enforce')
-const planWithLimits = z.strictObject({ limits, mode })
+const plan = (name: PlanName) => z.strictObject({ limits: PLANS_WITH_LIMITS_PER_KEY.has(name) ? limits.exactOptional() : limits, mode })
 const durationMs = z.int().min(0)
 
 const plansFile = z.strictObject({
-  plans: z.strictObject({
-    free: planWithLimits,
-    pro: planWithLimits,
-    business: planWithLimits,
-    enterprise: z.strictObject({ limits: limits.exactOptional(), mode }),
-  }),
+  plans: z.strictObject(Object.fromEntries(PLAN_NAMES.map((name) => [name, plan(name)])) as Record<PlanName, ReturnType<typeof plan>>),
   ban: z
     .strictObject({
       graceMs: durationMs,
@@ -28,13 +25,13 @@ const plansFile = z.strictObject({
   failedAuthenticationsPerMinute: limit,
 })
 
-/** Reads the text of a plans file, or says all that is wrong with it. */
+/** Parses the text of a plans file, or returns all problems in it. */
 export function parsePlans(text: string): Plans | { readonly problems: readonly string[] } {
   let json: unknown
   try {
     json = JSON.parse(text)
   } catch (error) {
-    return { problems: [`no JSON: ${(error as Error).message}`] }
+    return { problems: [`not valid JSON: ${(error as Error).message}`] }
   }
   const parsed = plansFile.safeParse(json)
   if (parsed.success) return parsed.data

@@ -1,48 +1,48 @@
 import type { PlanName } from './plan.js'
 import type { Limits } from './quota.js'
 
-/** What the service keeps of an API key. The secret itself is shown once, at issue, and kept nowhere. */
+/** The stored record of an API key. The secret itself is shown once, when the key is issued, and never stored. */
 export interface ApiKey {
-  /** The public name: the only form that reaches logs, Redis or metrics. */
+  /** The public name: the only form that appears in logs, Redis and metrics. */
   readonly keyId: string
   /** SHA-256 of the secret, in lower-case hexadecimal. */
   readonly secretHash: string
-  /** Enough of the secret to recognise it by: its prefix and last four characters. */
+  /** Helps people recognize the key: the prefix and the last four characters of the secret. */
   readonly hint: string
   readonly owner: string
   readonly plan: PlanName
-  /** The key's own limits, instead of its plan's. */
+  /** Replace the limits of the plan. */
   readonly limits?: Limits
   readonly createdAtMs: number
-  /** 1 at issue, and one more with every change since. */
+  /** 1 when the key is issued; each change adds 1. */
   readonly version: number
-  /** From this instant on the key is invalid. */
+  /** The key is invalid from this time on. */
   readonly expiresAtMs?: number
   readonly revokedAtMs?: number
 }
 
-/** An API key with what only operators ask for. */
+/** An API key with the details that only operators see. */
 export interface StoredApiKey extends ApiKey {
-  /** To the hour; absent for a key that was never used. */
+  /** Accurate to the hour. Absent if the key was never used. */
   readonly lastUsedAtMs?: number
 }
 
 export const API_KEY_STATES = ['active', 'expired', 'revoked'] as const
 export type ApiKeyState = (typeof API_KEY_STATES)[number]
 
-export function stateOf(key: ApiKey, nowMs: number): ApiKeyState {
+export function getApiKeyState(key: ApiKey, nowMs: number): ApiKeyState {
   if (key.revokedAtMs !== undefined) return 'revoked'
   return key.expiresAtMs === undefined || nowMs < key.expiresAtMs ? 'active' : 'expired'
 }
 
 export function isUsable(key: ApiKey, nowMs: number): boolean {
-  return stateOf(key, nowMs) === 'active'
+  return getApiKeyState(key, nowMs) === 'active'
 }
 
-/** A key in heavy use costs one write an hour. */
-const NOTED_USE_MS = 60 * 60 * 1000
+/** A key costs at most one write per hour, however often it is used. */
+const LAST_USED_ACCURACY_MS = 60 * 60 * 1000
 
-/** Whether a use of the key now is worth a note: of a usable key, whose last noted use is an hour ago. */
-export function isUseToNote(key: ApiKey, lastUsedAtMs: number | undefined, nowMs: number): boolean {
-  return isUsable(key, nowMs) && (lastUsedAtMs === undefined || nowMs - lastUsedAtMs >= NOTED_USE_MS)
+/** Whether a use of the key now must be recorded: the key is usable and its last recorded use is an hour or more ago. */
+export function mustRecordUse(key: ApiKey, lastUsedAtMs: number | undefined, nowMs: number): boolean {
+  return isUsable(key, nowMs) && (lastUsedAtMs === undefined || nowMs - lastUsedAtMs >= LAST_USED_ACCURACY_MS)
 }

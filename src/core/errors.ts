@@ -1,4 +1,4 @@
-/** A rule of the store that a request ran into. `code` is stable and machine-readable; adapters map it to their own answers. */
+/** A business rule that rejects a request. `code` is stable and machine-readable; adapters map it to their own responses. */
 export abstract class DomainError extends Error {
   abstract readonly code: string
 }
@@ -11,33 +11,40 @@ export class OperationRemoved extends DomainError {
   readonly code = 'operation_removed'
 }
 
-/** The idempotency key was used before, for another pet. */
+/** The idempotency key was used before, for a different pet. */
 export class IdempotencyKeyReused extends DomainError {
   readonly code = 'idempotency_key_reused'
 }
 
-/** A store could not be reached, did not answer in time, or cannot serve now. Whether a write took place is unknown. `cause` holds what the driver said. */
+/** A store is unreachable, unable to serve, or did not respond in time. It is unknown whether a write took place. `cause` holds the driver's error. */
 export class StoreUnavailable extends DomainError {
   readonly code = 'service_unavailable'
 }
 
-/** A key on a plan without limits must carry its own. */
+/** The plan has no limits, so the key must carry its own. */
 export class LimitsRequired extends DomainError {
   readonly code = 'limits_required'
 }
 
-/** No API key has this key id. */
 export class ApiKeyNotFound extends DomainError {
   readonly code = 'api_key_not_found'
+
+  constructor(keyId: string) {
+    super(`No API key has the ID ${keyId}`)
+  }
 }
 
-/** Sample orders were asked for where there is no pet. */
+export class ApiKeyRevoked extends DomainError {
+  readonly code = 'api_key_revoked'
+}
+
+/** Sample orders were requested, but there are no pets to order. */
 export class NoPetsToOrder extends DomainError {
   readonly code = 'no_pets_to_order'
 }
 
-/** Something that an operator has to change. The message is for them: it says what, and holds no secret. */
+/** A problem that an operator has to solve. The message says what to change and contains no secret. */
 export class OperatorError extends Error {}
 
-/** A setting that can only be judged where it is used. */
+/** A setting whose error is detected only when the setting is used. */
 export class SettingError extends OperatorError {}

@@ -3,7 +3,7 @@ export type OrderStatus = (typeof ORDER_STATUSES)[number]
 
 export interface NewOrder {
   readonly petId: bigint
-  /** A whole number of animals, 1 or more. */
+  /** A whole number, 1 or more. */
   readonly quantity: number
   readonly status: OrderStatus
   readonly complete: boolean

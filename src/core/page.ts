@@ -1,20 +1,20 @@
-/** Asks a store for up to `limit` rows in ascending id, beginning behind `after`. */
+/** Requests up to `limit` rows in ascending ID order. */
 export interface PageRequest<Status extends string> {
   /** 1 or more. */
   readonly limit: number
-  /** Only rows of this status; all when absent. */
+  /** Returns only rows with this status. If absent, all rows. */
   readonly status?: Status
-  /** The id of the last row already seen; absent for the first page. */
+  /** The ID of the last row of the previous page. Absent for the first page. */
   readonly after?: bigint
 }
 
 export interface Page<Row> {
   readonly rows: readonly Row[]
-  /** What to pass as `after` for the next page; absent on the last page. */
+  /** The `after` of the next page. Absent on the last page. */
   readonly nextAfter?: bigint
 }
 
-/** Reads a page through `list`, keyVersion for one row more than wanted: only that row tells whether there is more. */
+/** Reads one page through `list`. Requests one row more than `limit`, because only that row shows whether there is a next page. */
 export async function readPage<Row extends { readonly id: bigint }, Status extends string>(
   list: (request: PageRequest<Status>) => Promise<readonly Row[]>,
   request: PageRequest<Status>,

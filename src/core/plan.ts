@@ -4,33 +4,35 @@ import type { BanRules, Limits, QuotaRules } from './quota.js'
 export const PLAN_NAMES = ['free', 'pro', 'business', 'enterprise'] as const
 export type PlanName = (typeof PLAN_NAMES)[number]
 
+/** Plans that need no limits of their own, because each of their keys carries its limits. */
+export const PLANS_WITH_LIMITS_PER_KEY: ReadonlySet<PlanName> = new Set(['enterprise'])
+
 export interface Plan {
-  /** Absent for a plan whose keys carry their own limits (enterprise). */
+  /** Absent if each key of the plan carries its own limits. */
   readonly limits?: Limits
-  /** `shadow` counts and reports, but refuses nothing. */
+  /** `shadow` counts and reports, but rejects nothing. */
   readonly mode: 'enforce' | 'shadow'
 }
 
 export interface Plans {
   readonly plans: Readonly<Record<PlanName, Plan>>
   readonly ban: BanRules
-  /** Failed authentications that one address may make in a minute. */
+  /** Failed authentications allowed per IP address and minute. */
   readonly failedAuthenticationsPerMinute: number
 }
 
-/** A plan, and the limits that a key has instead of its plan's. */
+/** The plan of a key and, if set, limits that replace the plan's limits. */
 export interface Subscription {
   readonly plan: PlanName
   readonly limits?: Limits
 }
 
-/** Throws `LimitsRequired` for a plan without limits (enterprise) when the key has none of its own either. */
+/** Throws `LimitsRequired` if neither the key nor its plan has limits. */
 export function requireLimits({ plan, limits }: Subscription, { plans }: Plans): void {
-  if (!limits && !plans[plan].limits)
-    throw new LimitsRequired(`Plan ${plan} has no limits: give the key its own, for the minute and for the day`)
+  if (!limits && !plans[plan].limits) throw new LimitsRequired(`Plan ${plan} requires limits on the key, per minute and per day`)
 }
 
-/** A key's own limits go before its plan's. Throws when neither has any: such a key must never have been issued. */
+/** The key's own limits replace the plan's. Throws if neither has limits, which `requireLimits` prevents unless the plans file changes. */
 export function quotaRulesFor(key: Subscription & { readonly keyId: string }, { plans, ban }: Plans): QuotaRules {
   const plan = plans[key.plan]
   const limits = key.limits ?? plan.limits

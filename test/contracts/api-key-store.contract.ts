@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import type { ApiKey, StoredApiKey } from '../../src/core/api-key.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Subscription } from '../../src/core/plan.js'
-import { PLAN_NAMES } from '../../src/core/plan.js'
 import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { until } from '../support/until.js'
@@ -30,7 +29,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
 
     for (const [what, overrides] of [
       ['with no optional field, and adds none', {}],
-      ['with limits of its own', { plan: 'enterprise', limits: { minute: 1, day: 2 ** 40 } }],
+      ['with its own limits', { plan: 'enterprise', limits: { minute: 1, day: 2 ** 40 } }],
       ['that expires', { expiresAtMs: Date.UTC(2027, 0, 1, 0, 0, 0, 1) }],
       ['that has expired', { expiresAtMs: 1 }],
       ['that is revoked', { revokedAtMs: Date.UTC(2026, 10, 2, 3, 4, 5, 678) }],
@@ -46,19 +45,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       })
     }
 
-    it('finds a key on each plan', async () => {
-      for (const plan of PLAN_NAMES) {
-        await keys.insert(anApiKey(plan, { plan }))
-        expect(await keys.findBySecretHash(aSecretHash(plan))).to.deep.equal(anApiKey(plan, { plan }))
-      }
-    })
-
-    it('keeps several keys of one owner, each by its own secret', async () => {
-      for (const one of ['a', 'b', 'c']) expect(await keys.insert(anApiKey(one, { owner: 'Acme' }))).to.equal('inserted')
-      for (const one of ['a', 'b', 'c']) expect((await keys.findBySecretHash(aSecretHash(one)))?.keyId).to.equal(`key_${one}`)
-    })
-
-    it('finds undefined for a secret hash that no key has, or has in part or in another letter case', async () => {
+    it('returns undefined for an unknown secret hash, a part of one, and one in another letter case', async () => {
       const secretHash = 'abcdef0123456789'.repeat(4)
       expect(await keys.findBySecretHash(secretHash)).to.equal(undefined)
       await keys.insert(anApiKey('one', { secretHash }))
@@ -66,7 +53,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       for (const other of others) expect(await keys.findBySecretHash(other)).to.equal(undefined)
     })
 
-    it('finds undefined for a key id that no key has, or has in part or in another letter case', async () => {
+    it('returns undefined for an unknown key ID, a part of one, and one in another letter case', async () => {
       expect(await keys.findById('key_one')).to.equal(undefined)
       await keys.insert(anApiKey('one'))
       for (const other of ['key_two', 'KEY_ONE', 'key_on', 'key_one0', '', aSecretHash('one'), '^key', '.*']) {
@@ -74,14 +61,14 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       }
     })
 
-    it('refuses a taken secret hash, leaves the first key as it was, and does not take the second key id', async () => {
+    it('rejects a taken secret hash, leaves the first key unchanged, and does not reserve the second key ID', async () => {
       await keys.insert(anApiKey('one'))
       expect(await keys.insert(anApiKey('two', { secretHash: aSecretHash('one'), plan: 'business' }))).to.equal('taken')
       expect(await keys.findBySecretHash(aSecretHash('one'))).to.deep.equal(anApiKey('one'))
       expect(await keys.insert(anApiKey('two'))).to.equal('inserted')
     })
 
-    it('refuses a taken key id, leaves the first key as it was, and does not take the second secret hash', async () => {
+    it('rejects a taken key ID, leaves the first key unchanged, and does not reserve the second secret hash', async () => {
       await keys.insert(anApiKey('one'))
       expect(await keys.insert(anApiKey('two', { keyId: 'key_one', plan: 'business' }))).to.equal('taken')
       expect(await keys.findBySecretHash(aSecretHash('one'))).to.deep.equal(anApiKey('one'))
@@ -89,18 +76,11 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect(await keys.insert(anApiKey('two'))).to.equal('inserted')
     })
 
-    it('refuses the same key a second time, a revoked one too', async () => {
-      const revoked = anApiKey('one', { revokedAtMs: 1 })
-      await keys.insert(revoked)
-      expect(await keys.insert(anApiKey('one'))).to.equal('taken')
-      expect(await keys.findBySecretHash(aSecretHash('one'))).to.deep.equal(revoked)
-    })
-
     for (const [what, twin] of [
       ['secret hash', (index: number) => anApiKey(`twin${index}`, { secretHash: aSecretHash('one') })],
-      ['key id', (index: number) => anApiKey(`twin${index}`, { keyId: 'key_one' })],
+      ['key ID', (index: number) => anApiKey(`twin${index}`, { keyId: 'key_one' })],
     ] satisfies [string, (index: number) => ApiKey][]) {
-      it(`inserts exactly one of 50 keys that come with one ${what} at the same time on two replicas`, async () => {
+      it(`inserts exactly one of 50 keys with the same ${what} concurrently on two replicas`, async () => {
         const replicas = [keys, await opened.reopen()] as const
         const twins = Array.from({ length: 50 }, (_, index) => twin(index))
         const outcomes = await Promise.all(twins.map((key, index) => (replicas[index % 2] as ApiKeyStore).insert(key)))
@@ -111,12 +91,12 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       })
     }
 
-    it('shows a key to another replica, or after a restart, as soon as it is inserted', async () => {
+    it('finds an inserted key on another replica and after a restart at once', async () => {
       await keys.insert(anApiKey())
       expect(await (await opened.reopen()).findBySecretHash(anApiKey().secretHash)).to.deep.equal(anApiKey())
     })
 
-    it('keeps what was inserted, whatever becomes of the object that was passed', async () => {
+    it('is not affected by later changes of the passed objects', async () => {
       const passed = { ...anApiKey('one', { limits: { minute: 1, day: 2 } }), limits: { minute: 1, day: 2 } }
       await keys.insert(passed)
       passed.owner = 'Changed'
@@ -129,7 +109,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect((await keys.findById('key_one'))?.limits).to.deep.equal({ minute: 3, day: 4 })
     })
 
-    it('lists all keys, revoked and expired ones too, in the order of their creation and not of their arrival', async () => {
+    it('lists all keys, including revoked and expired ones, by creation time', async () => {
       expect(await keys.list({})).to.deep.equal([])
       const states = [{}, { revokedAtMs: 1 }, { expiresAtMs: 1 }]
       const created = Array.from({ length: 250 }, (_, index) =>
@@ -139,21 +119,21 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect(await keys.list({})).to.deep.equal(created)
     })
 
-    it('lists keys that were created at the same time, each of them once', async () => {
+    it('lists each of several keys with the same creation time once', async () => {
       const created = Array.from({ length: 30 }, (_, index) => anApiKey(`k${index}`))
       for (const key of created) await keys.insert(key)
       expect(await keys.list({})).to.have.deep.members(created)
     })
 
     for (const [what, state, ownLimits, subscription] of [
-      ['another', {}, {}, { plan: 'pro' }],
-      ['the one that it is on', {}, {}, { plan: 'free' }],
-      ['another with limits of its own', {}, {}, { plan: 'enterprise', limits: { minute: 7, day: 2 ** 40 } }],
-      ['another, its own limits replaced', {}, { limits: { minute: 1, day: 2 } }, { plan: 'pro', limits: { minute: 3, day: 4 } }],
-      ['another, its own limits gone', {}, { limits: { minute: 1, day: 2 } }, { plan: 'business' }],
-      ['another while it is revoked and expired', { revokedAtMs: 5, expiresAtMs: 4 }, {}, { plan: 'pro' }],
+      ['another plan', {}, {}, { plan: 'pro' }],
+      ['the same plan', {}, {}, { plan: 'free' }],
+      ['another plan, with its own limits', {}, {}, { plan: 'enterprise', limits: { minute: 7, day: 2 ** 40 } }],
+      ['another plan, its own limits replaced', {}, { limits: { minute: 1, day: 2 } }, { plan: 'pro', limits: { minute: 3, day: 4 } }],
+      ['another plan, its own limits removed', {}, { limits: { minute: 1, day: 2 } }, { plan: 'business' }],
+      ['another plan, while it is expired', { expiresAtMs: 4 }, {}, { plan: 'pro' }],
     ] satisfies [string, Partial<ApiKey>, Pick<ApiKey, 'limits'>, Subscription][]) {
-      it(`puts a key on a plan, one version later: ${what}`, async () => {
+      it(`changes the plan of a key and increments its version: ${what}`, async () => {
         await keys.insert(anApiKey('one', { ...state, ...ownLimits }))
         await keys.insert(anApiKey('two'))
         const expected = { ...anApiKey('one', state), ...subscription, version: 2 }
@@ -163,7 +143,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       })
     }
 
-    it('revokes a key from the time given on, one version later, and leaves all else as it was', async () => {
+    it('revokes a key from the given time on, increments its version, and changes nothing else', async () => {
       const key = anApiKey('one', { limits: { minute: 1, day: 2 }, expiresAtMs: 9, plan: 'pro' })
       await keys.insert(key)
       await keys.insert(anApiKey('two'))
@@ -172,21 +152,28 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect(await keys.findById('key_two')).to.deep.equal(anApiKey('two'))
     })
 
-    it('leaves a key that is revoked already as it is', async () => {
+    it('leaves a key unchanged that is already revoked', async () => {
       await keys.insert(anApiKey('one'))
       const revoked = await keys.revoke('key_one', 1_000)
       for (const atMs of [2_000, 500]) expect(await keys.revoke('key_one', atMs)).to.deep.equal(revoked)
       expect(await keys.findById('key_one')).to.deep.equal(revoked)
     })
 
-    it('changes and revokes nothing where there is no such key', async () => {
+    it('changes no plan of a revoked key, and returns undefined', async () => {
+      const revoked = anApiKey('one', { revokedAtMs: 5 })
+      await keys.insert(revoked)
+      expect(await keys.changePlan('key_one', { plan: 'pro' })).to.equal(undefined)
+      expect(await keys.findById('key_one')).to.deep.equal(revoked)
+    })
+
+    it('changes nothing and returns undefined if the key does not exist', async () => {
       await keys.insert(anApiKey('one'))
       expect(await keys.changePlan('key_two', { plan: 'pro' })).to.equal(undefined)
       expect(await keys.revoke('key_two', 1_000)).to.equal(undefined)
       expect(await keys.list({})).to.deep.equal([anApiKey('one')])
     })
 
-    it('counts each of 20 changes that come at the same time on two replicas: version 21', async () => {
+    it('increments the version for each of 20 concurrent changes on two replicas', async () => {
       const replicas = [keys, await opened.reopen()] as const
       await keys.insert(anApiKey('one'))
       const changed = await Promise.all(
@@ -194,12 +181,12 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
           (replicas[index % 2] as ApiKeyStore).changePlan('key_one', { plan: 'pro', limits: { minute: index + 1, day: 100 } }),
         ),
       )
-      const generations = changed.map((key) => key?.version ?? 0).toSorted((a, b) => a - b)
-      expect(generations).to.deep.equal(Array.from({ length: 20 }, (_, index) => index + 2))
+      const versions = changed.map((key) => key?.version ?? 0).toSorted((a, b) => a - b)
+      expect(versions).to.deep.equal(Array.from({ length: 20 }, (_, index) => index + 2))
       expect(await keys.findById('key_one')).to.deep.equal(changed.find((key) => key?.version === 21))
     })
 
-    it('revokes a key once of 20 times at the same time on two replicas, and all are told of that one', async () => {
+    it('revokes a key once for 20 concurrent revocations on two replicas, which all return the same key', async () => {
       const replicas = [keys, await opened.reopen()] as const
       await keys.insert(anApiKey('one'))
       const revoked = await Promise.all(
@@ -210,42 +197,44 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect(await replicas[1].findById('key_one')).to.deep.equal(revoked[0])
     })
 
-    it('loses neither the change nor the revocation when both come at the same time', async () => {
+    it('never loses a revocation to a concurrent plan change, which is stored and returned, or neither', async () => {
       const replicas = [keys, await opened.reopen()] as const
       for (let index = 0; index < 10; index++) {
         await keys.insert(anApiKey(`k${index}`))
-        await Promise.all([replicas[0].changePlan(`key_k${index}`, { plan: 'pro' }), replicas[1].revoke(`key_k${index}`, 1_000)])
-        expect(await keys.findById(`key_k${index}`)).to.include({ plan: 'pro', revokedAtMs: 1_000, version: 3 })
+        const change = replicas[0].changePlan(`key_k${index}`, { plan: 'pro' })
+        await replicas[1].revoke(`key_k${index}`, 1_000)
+        const expected = (await change) ? { plan: 'pro', version: 3 } : { plan: 'free', version: 2 }
+        expect(await keys.findById(`key_k${index}`)).to.include({ ...expected, revokedAtMs: 1_000 })
       }
     })
 
-    /** Notes may come late. */
-    async function untilNoted(keyId: string, atLeastMs: number): Promise<StoredApiKey> {
-      const isNoted = async () => ((await keys.findById(keyId))?.lastUsedAtMs ?? 0) >= atLeastMs
-      await until(`a use of ${keyId} is noted`, isNoted)
+    /** Uses may be recorded late. */
+    async function untilRecorded(keyId: string, atLeastMs: number): Promise<StoredApiKey> {
+      const isRecorded = async () => ((await keys.findById(keyId))?.lastUsedAtMs ?? 0) >= atLeastMs
+      await until(`a use of ${keyId} is recorded`, isRecorded)
       return (await keys.findById(keyId)) as StoredApiKey
     }
 
-    it('notes the use of a key, which operators see and callers do not, and no other change comes with it', async () => {
+    it('records the use of a key for operators only, and changes nothing else', async () => {
       const key = anApiKey('one', { limits: { minute: 1, day: 2 }, expiresAtMs: clock.nowMs() + 1 })
       await keys.insert(key)
       expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal(key)
-      expect(await untilNoted('key_one', 1)).to.deep.equal({ ...key, lastUsedAtMs: clock.nowMs() })
+      expect(await untilRecorded('key_one', 1)).to.deep.equal({ ...key, lastUsedAtMs: clock.nowMs() })
       expect(await (await opened.reopen()).list({})).to.deep.equal([{ ...key, lastUsedAtMs: clock.nowMs() }])
       expect(await keys.findBySecretHash(key.secretHash)).to.deep.equal(key)
     })
 
-    it('notes uses to the hour: the last one is never noted an hour or more too early, nor before it took place', async () => {
+    it('records uses accurate to the hour, never in the future', async () => {
       await keys.insert(anApiKey('one'))
       for (let use = 0; use < 20; use++) {
         await keys.findBySecretHash(aSecretHash('one'))
-        const { lastUsedAtMs } = await untilNoted('key_one', clock.nowMs() - HOUR_MS + 1)
+        const { lastUsedAtMs } = await untilRecorded('key_one', clock.nowMs() - HOUR_MS + 1)
         expect(lastUsedAtMs).to.be.at.most(clock.nowMs())
         clock.advanceMs(HOUR_MS / 3 + 1)
       }
     })
 
-    it('notes no use of keys that are revoked, expired or only looked at by operators', async () => {
+    it('records no use of keys that are revoked, expired or only shown to operators', async () => {
       const unused = [anApiKey('revoked', { revokedAtMs: 1 }), anApiKey('expired', { expiresAtMs: clock.nowMs() }), anApiKey('seen')]
       for (const key of [...unused, anApiKey('used')]) await keys.insert(key)
       for (const secret of ['revoked', 'expired']) await keys.findBySecretHash(aSecretHash(secret))
@@ -253,14 +242,14 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       await keys.list({})
 
       await keys.findBySecretHash(aSecretHash('used'))
-      await untilNoted('key_used', 1)
+      await untilRecorded('key_used', 1)
       for (const key of unused) expect(await keys.findById(key.keyId)).to.deep.equal(key)
     })
 
-    it('keeps the note of a use through changes and a revocation', async () => {
+    it('keeps the recorded use through a plan change and a revocation', async () => {
       await keys.insert(anApiKey('one'))
       await keys.findBySecretHash(aSecretHash('one'))
-      const { lastUsedAtMs } = await untilNoted('key_one', 1)
+      const { lastUsedAtMs } = await untilRecorded('key_one', 1)
       expect(await keys.changePlan('key_one', { plan: 'pro' })).to.include({ lastUsedAtMs })
       expect(await keys.revoke('key_one', 1_000)).to.include({ lastUsedAtMs })
       expect(await keys.findById('key_one')).to.include({ lastUsedAtMs, version: 3 })
@@ -270,7 +259,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
 }
 
 export function describeApiKeyStoreOutages(name: string, open: OpenApiKeyStore, outage: Outage): void {
-  describe(`the API key store ${name}, while it is away`, () => {
+  describe(`the API key store ${name}, during an outage`, () => {
     let opened: Opened<ApiKeyStore>
     let keys: ApiKeyStore
 
@@ -285,9 +274,9 @@ export function describeApiKeyStoreOutages(name: string, open: OpenApiKeyStore, 
       await opened.close()
     })
 
-    it('throws StoreUnavailable: no key seems unknown, no list empty, no insert, change or revocation done', async () => {
+    it('throws StoreUnavailable from every method instead of returning an empty result', async () => {
       await outage.begin()
-      const asked = [
+      const calls = [
         keys.findBySecretHash(aSecretHash('one')),
         keys.findById('key_one'),
         keys.findById('key_two'),
@@ -296,10 +285,10 @@ export function describeApiKeyStoreOutages(name: string, open: OpenApiKeyStore, 
         keys.changePlan('key_one', { plan: 'pro' }),
         keys.revoke('key_one', 1_000),
       ]
-      for (const reason of await Promise.all(asked.map(rejection))) expect(reason).to.be.instanceOf(StoreUnavailable)
+      for (const reason of await Promise.all(calls.map(rejection))) expect(reason).to.be.instanceOf(StoreUnavailable)
     })
 
-    it('loses no key, and what failed has taken place as a whole or not at all', async () => {
+    it('loses no key, and applies failed writes completely or not at all', async () => {
       await keys.insert(anApiKey('three'))
       await outage.begin()
       const failing = [keys.insert(anApiKey('two')), keys.changePlan('key_one', { plan: 'pro' }), keys.revoke('key_three', 1_000)]
@@ -310,12 +299,12 @@ export function describeApiKeyStoreOutages(name: string, open: OpenApiKeyStore, 
       expect([anApiKey('three'), anApiKey('three', { revokedAtMs: 1_000, version: 2 })]).to.deep.include(await keys.findById('key_three'))
     })
 
-    it('leaves what uses it could not note to the next one', async () => {
+    it('records the next use if it could not record one', async () => {
       await outage.begin()
       await rejection(keys.findBySecretHash(aSecretHash('one')))
       await outage.end()
       await keys.findBySecretHash(aSecretHash('one'))
-      await until('the use is noted', async () => (await keys.findById('key_one'))?.lastUsedAtMs !== undefined)
+      await until('the use is recorded', async () => (await keys.findById('key_one'))?.lastUsedAtMs !== undefined)
     })
   })
 }

@@ -10,7 +10,7 @@ interface Listed<Status extends string> {
 
 type List<Row extends Listed<Status>, Status extends string> = (request: PageRequest<Status>) => Promise<readonly Row[]>
 
-/** What every port promises that lists rows page by page. `listOf` stores rows, in the order given, and says how to list them. */
+/** The tests of every port that lists rows page by page. `listOf` stores rows in the given order and returns the function that lists them. */
 export function itListsByKeyset<Row extends Listed<Status>, Status extends string>(
   statuses: readonly Status[],
   aRow: (id: bigint, status: Status) => Row,
@@ -23,46 +23,46 @@ export function itListsByKeyset<Row extends Listed<Status>, Status extends strin
   const idsOf = (rows: readonly Row[]) => rows.map(({ id }) => id)
   const listOfIds = (ids: readonly bigint[]) => listOf(ids.map((id) => aRow(id, first)))
 
-  it('a list of nothing is an empty array', async () => {
+  it('returns an empty array if there are no rows', async () => {
     const list = await listOf([])
     expect(await list({ limit: 20 })).to.deep.equal([])
     expect(await list({ limit: 20, status: first })).to.deep.equal([])
     expect(await list({ limit: 20, after: 5n })).to.deep.equal([])
   })
 
-  it('lists in ascending id by value, whatever the order in which rows came', async () => {
+  it('lists rows in ascending numeric ID order, regardless of the order in which they were added', async () => {
     const list = await listOfIds(OUT_OF_ORDER)
     expect(idsOf(await list({ limit: 100 }))).to.deep.equal(IN_ORDER)
     expect(idsOf(await list({ limit: 100, status: first }))).to.deep.equal(IN_ORDER)
   })
 
-  it('lists each row whole, as it was stored', async () => {
+  it('lists each row with all its fields', async () => {
     const rows = statuses.map((status, index) => aRow(BigInt(index + 1), status))
     const list = await listOf(rows)
     expect(await list({ limit: 100 })).to.deep.equal(rows)
     expect(await list({ limit: 100, status: second })).to.deep.equal([rows[1]])
   })
 
-  it('lists no more than the limit, from 1 to 101, and all there is when that is less', async () => {
+  it('lists at most `limit` rows, from 1 to 101, or all rows if there are fewer', async () => {
     const ids = Array.from({ length: 103 }, (_, index) => BigInt(index + 1))
     const list = await listOfIds(ids)
     for (const limit of [1, 2, 20, 100, 101]) expect(idsOf(await list({ limit }))).to.deep.equal(ids.slice(0, limit))
     expect(idsOf(await list({ limit: 101, after: 98n }))).to.deep.equal([99n, 100n, 101n, 102n, 103n])
   })
 
-  it('begins behind `after`, whether a row has that id or not', async () => {
+  it('begins after `after`, whether a row with that ID exists or not', async () => {
     const list = await listOfIds(OUT_OF_ORDER)
     expect(idsOf(await list({ limit: 2, after: 9n }))).to.deep.equal([10n, 11n])
     expect(idsOf(await list({ limit: 2, after: 50n }))).to.deep.equal([100n, 2n ** 31n])
     expect(idsOf(await list({ limit: 2, after: 2n ** 32n }))).to.deep.equal([2n ** 32n + 1n, MAX_ASSIGNED_ID])
   })
 
-  it('begins with the first row where `after` is below all ids: 0, negative, the least int64', async () => {
+  it('begins with the first row if `after` is below all IDs: 0, negative, the smallest int64', async () => {
     const list = await listOfIds(OUT_OF_ORDER)
     for (const after of [0n, -1n, INT64_MIN]) expect(idsOf(await list({ limit: 100, after }))).to.deep.equal(IN_ORDER)
   })
 
-  it('lists nothing where `after` is the last id or beyond it, up to the largest int64', async () => {
+  it('lists nothing if `after` is the last ID or beyond, up to the largest int64', async () => {
     const list = await listOfIds(OUT_OF_ORDER)
     for (const after of [MAX_ASSIGNED_ID, MAX_ASSIGNED_ID + 1n, INT64_MAX]) {
       expect(await list({ limit: 100, after })).to.deep.equal([])
@@ -70,7 +70,7 @@ export function itListsByKeyset<Row extends Listed<Status>, Status extends strin
     }
   })
 
-  it('lists only the rows of the status asked for, and fills the page with them', async () => {
+  it('lists only rows with the requested status, and fills the page with them', async () => {
     const ids = Array.from({ length: 60 }, (_, index) => BigInt(index + 1))
     const rows = ids.map((id) => aRow(id, statuses[Number(id) % statuses.length] as Status))
     const list = await listOf(shuffled(rows))
@@ -81,30 +81,29 @@ export function itListsByKeyset<Row extends Listed<Status>, Status extends strin
     }
   })
 
-  it('lists nothing for a status that no row has', async () => {
+  it('lists nothing if no row has the requested status', async () => {
     const list = await listOfIds(IN_ORDER)
     expect(await list({ limit: 100, status: second })).to.deep.equal([])
     expect(await list({ limit: 100, status: second, after: 9n })).to.deep.equal([])
   })
 
-  it('pages of any size, walked to the end, show every row once', async () => {
+  it('lists every row exactly once across pages of any size', async () => {
     const rows = Array.from({ length: 41 }, (_, index) => aRow(BigInt((index + 1) ** 2), statuses[(index * 7) % statuses.length] as Status))
     const list = await listOf(shuffled(rows))
     for (const status of [undefined, ...statuses]) {
       const expected = rows.filter((row) => status === undefined || row.status === status)
-      for (const limit of [1, 3, 20, 41]) expect(await walk(list, { limit, ...(status ? { status } : {}) })).to.deep.equal(expected)
+      for (const limit of [1, 3, 20, 41]) expect(await listAll(list, { limit, ...(status ? { status } : {}) })).to.deep.equal(expected)
     }
   })
 }
 
-/** All rows, by pages of `request.limit`, each from the last id of the one before. */
-async function walk<Row extends Listed<Status>, Status extends string>(
+/** Lists all rows in pages of `request.limit`. */
+async function listAll<Row extends Listed<Status>, Status extends string>(
   list: List<Row, Status>,
   request: PageRequest<Status>,
 ): Promise<Row[]> {
   const page = await list(request)
   const last = page.at(-1)
-  if (last && request.after !== undefined && last.id <= request.after)
-    throw new Error(`A page behind ${request.after} goes back to ${last.id}`)
-  return last ? [...page, ...(await walk(list, { ...request, after: last.id }))] : []
+  if (last && request.after !== undefined && last.id <= request.after) throw new Error(`The page after ${request.after} ends at ${last.id}`)
+  return last ? [...page, ...(await listAll(list, { ...request, after: last.id }))] : []
 }

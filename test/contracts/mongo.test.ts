@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb'
 import { MongoApiKeyStore } from '../../src/adapters/mongo/mongo-api-key-store.js'
 import { MongoIdempotencyStore } from '../../src/adapters/mongo/mongo-idempotency-store.js'
-import { MongoOrderStore, ordersCollection } from '../../src/adapters/mongo/mongo-order-store.js'
+import { MongoOrderStore, getOrders } from '../../src/adapters/mongo/mongo-order-store.js'
 import { MongoPetIds } from '../../src/adapters/mongo/mongo-pet-ids.js'
 import { MongoPetStore } from '../../src/adapters/mongo/mongo-pet-store.js'
 import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../src/adapters/mongo/mongo-seed-store.js'
@@ -20,11 +20,11 @@ import { describePetStore, describePetStoreOutages } from './pet-store.contract.
 import type { Seeded } from './seed-store.contract.js'
 import { describeSeedStore, describeSeedStoreOutages } from './seed-store.contract.js'
 
-/** So small that most tests use several. */
+/** Small, so that most tests use several blocks. */
 const BLOCK_SIZE = 10
 
-/** How the suites open each adapter, on data that a `before` hook has made ready. */
-function openersOn(data: () => MongoData) {
+/** Opens each adapter on data that a `before` hook has prepared. */
+function makeOpeners(data: () => MongoData) {
   return {
     pets: () => data().open((db) => new MongoPetStore(db)),
     orders: (orders: readonly Order[]) => data().open((db) => new MongoOrderStore(db), store(orders)),
@@ -44,7 +44,7 @@ function openersOn(data: () => MongoData) {
 describe('MongoDB', () => {
   let database: MongoDatabase
   let data: MongoData
-  const open = openersOn(() => data)
+  const open = makeOpeners(() => data)
 
   before(async function () {
     database = await aMongoDatabase(this)
@@ -61,10 +61,10 @@ describe('MongoDB', () => {
   describeSeedStore('in MongoDB', open.seeded)
 })
 
-describe('MongoDB that goes away', () => {
+describe('MongoDB with outages', () => {
   let server: OwnEngine
   let data: MongoData
-  const open = openersOn(() => data)
+  const open = makeOpeners(() => data)
 
   before(async function () {
     server = await anOwnMongo(this)
@@ -88,13 +88,13 @@ describe('MongoDB that goes away', () => {
   describeIdempotencyStoreOutages('in MongoDB that is frozen', open.idempotency, frozen)
   describeApiKeyStoreOutages('in MongoDB that is killed', open.apiKeys, killed)
   describeApiKeyStoreOutages('in MongoDB that is frozen', open.apiKeys, frozen)
-  // Frozen it would make a bulk connection wait a minute, which is what that one is for.
+  // Not tested while frozen, because a bulk connection waits for a minute.
   describeSeedStoreOutages('in MongoDB that is killed', open.seeded, killed)
 })
 
 function store(orders: readonly Order[]): (db: Db) => Promise<unknown> {
   const documents = orders.map(({ id, ...order }) => ({ _id: id, ...order }))
-  return async (db) => documents.length > 0 && ordersCollection(db).insertMany(documents)
+  return async (db) => documents.length > 0 && getOrders(db).insertMany(documents)
 }
 
 function countTo(last: bigint): (db: Db) => Promise<unknown> {

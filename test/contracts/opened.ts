@@ -1,14 +1,14 @@
-/** An adapter as a contract suite uses it, on data of its own that is empty at first. */
+/** An adapter for one test of a contract suite, on its own data, which is initially empty. */
 export interface Opened<Port> {
   readonly port: Port
-  /** Another handle on the same data: another replica, or this one after a restart. `close` closes it, too. */
+  /** Opens the same data again, like another replica or a restart. `close` closes it as well. */
   readonly reopen: () => Promise<Port>
   readonly close: () => Promise<void>
 }
 
-/** Takes away, and gives back, the engine under the handles that are open. A suite that is given one declares its outage tests. */
+/** Stops and restarts the engine of all open adapters. A suite declares its outage tests only if it gets one. */
 export interface Outage {
   readonly begin: () => Promise<void>
-  /** Resolves when the adapters use the engine again. May be called when there is no outage. */
+  /** Resolves when the adapters can use the engine again. Also works without an outage. */
   readonly end: () => Promise<void>
 }

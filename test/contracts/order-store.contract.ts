@@ -9,7 +9,7 @@ import { itListsByKeyset } from './keyset-list.js'
 import type { Opened, Outage } from './opened.js'
 import { rejection } from './rejection.js'
 
-/** `open` stores the orders in the order given: the port itself only reads. */
+/** `open` stores the orders in the given order, because the port only reads. */
 export function describeOrderStore(name: string, open: (orders: readonly Order[]) => Promise<Opened<OrderStore>>, outage?: Outage): void {
   describe(`the order store ${name}`, () => {
     let opened: Opened<OrderStore> | undefined
@@ -19,24 +19,24 @@ export function describeOrderStore(name: string, open: (orders: readonly Order[]
       opened = undefined
     })
 
-    async function ordersCollection(orders: readonly Order[]): Promise<OrderStore> {
+    async function openStore(orders: readonly Order[]): Promise<OrderStore> {
       opened = await open(orders)
       return opened.port
     }
 
-    it('lists every field of an order, the ship date to the millisecond, and none that is not there', async () => {
+    it('lists exactly the fields of an order, with the ship date to the millisecond', async () => {
       const orders = [
         anOrder({ id: 1n, petId: MAX_ASSIGNED_ID, quantity: 2_147_483_647 }),
         anOrder({ id: 2n, status: 'approved', complete: false, shipDate: new Date('2026-11-23T08:00:00.001Z') }),
         anOrder({ id: 3n, status: 'delivered', complete: true, shipDate: new Date('1999-12-31T23:59:59.999Z') }),
         anOrder({ id: MAX_ASSIGNED_ID, quantity: 1 }),
       ]
-      const store = await ordersCollection(orders)
+      const store = await openStore(orders)
       expect(await store.list({ limit: 100 })).to.deep.equal(orders)
     })
 
-    it('shows another replica the same orders', async () => {
-      await ordersCollection([anOrder()])
+    it('lists the same orders on another replica', async () => {
+      await openStore([anOrder()])
       const another = await opened?.reopen()
       expect(await another?.list({ limit: 100 })).to.deep.equal([anOrder()])
     })
@@ -45,7 +45,7 @@ export function describeOrderStore(name: string, open: (orders: readonly Order[]
       ORDER_STATUSES,
       (id, status) => anOrder({ id, status, petId: id, quantity: 3 }),
       async (rows) => {
-        const store = await ordersCollection(rows)
+        const store = await openStore(rows)
         return (request) => store.list(request)
       },
     )
@@ -58,7 +58,7 @@ export function describeOrderStoreOutages(
   open: (orders: readonly Order[]) => Promise<Opened<OrderStore>>,
   outage: Outage,
 ): void {
-  describe(`the order store ${name}, while it is away`, () => {
+  describe(`the order store ${name}, during an outage`, () => {
     let opened: Opened<OrderStore>
 
     beforeEach(async () => {
@@ -70,7 +70,7 @@ export function describeOrderStoreOutages(
       await opened.close()
     })
 
-    it('throws StoreUnavailable, no list seems empty, and all orders are there when it is back', async () => {
+    it('throws StoreUnavailable instead of returning an empty list, and keeps all orders', async () => {
       const { port: store } = opened
       await outage.begin()
       expect(await rejection(store.list({ limit: 5 }))).to.be.instanceOf(StoreUnavailable)

@@ -5,9 +5,9 @@ import type { PetIds } from '../../src/core/ports/pet-ids.js'
 import type { Opened, Outage } from './opened.js'
 import { rejection } from './rejection.js'
 
-/** `open` makes ids begin behind `last`, which is 0 or more. Where ids come in blocks, choose blocks below 100. */
+/** `open` makes IDs begin after `last`, which is 0 or more. Use blocks of fewer than 100 IDs. */
 export function describePetIds(name: string, open: (last: bigint) => Promise<Opened<PetIds>>, outage?: Outage): void {
-  describe(`the pet ids ${name}`, () => {
+  describe(`the pet IDs ${name}`, () => {
     let opened: Opened<PetIds> | undefined
 
     afterEach(async () => {
@@ -15,13 +15,13 @@ export function describePetIds(name: string, open: (last: bigint) => Promise<Ope
       opened = undefined
     })
 
-    async function openBehind(last: bigint): Promise<Opened<PetIds>> {
+    async function openAfter(last: bigint): Promise<Opened<PetIds>> {
       opened = await open(last)
       return opened
     }
 
-    it('begin at 1 or more and are bigints', async () => {
-      const { port: petIds } = await openBehind(0n)
+    it('are bigints of 1 or more', async () => {
+      const { port: petIds } = await openAfter(0n)
       for (let count = 0; count < 300; count++) {
         const id = await petIds.next()
         expect(id).to.be.a('bigint')
@@ -29,20 +29,20 @@ export function describePetIds(name: string, open: (last: bigint) => Promise<Ope
       }
     })
 
-    it('lie behind all that were given out before', async () => {
-      const { port: petIds } = await openBehind(2n ** 32n)
+    it('are greater than all IDs that were assigned before', async () => {
+      const { port: petIds } = await openAfter(2n ** 32n)
       for (let count = 0; count < 300; count++) expect((await petIds.next()) > 2n ** 32n).to.equal(true)
     })
 
-    it('are never given out twice to 1,000 callers at the same time on two replicas', async () => {
-      const { port, reopen } = await openBehind(0n)
+    it('are unique for 1,000 concurrent requests on two replicas', async () => {
+      const { port, reopen } = await openAfter(0n)
       const replicas = [port, await reopen()] as const
       const ids = await Promise.all(Array.from({ length: 1000 }, (_, index) => (replicas[index % 2] as PetIds).next()))
       expect(new Set(ids).size).to.equal(1000)
     })
 
-    it('are never given out twice to eight replicas that start at the same time', async () => {
-      const { reopen } = await openBehind(0n)
+    it('are unique on eight replicas that start concurrently', async () => {
+      const { reopen } = await openAfter(0n)
       const ids = await Promise.all(
         Array.from({ length: 8 }, async () => {
           const petIds = await reopen()
@@ -52,8 +52,8 @@ export function describePetIds(name: string, open: (last: bigint) => Promise<Ope
       expect(new Set(ids.flat()).size).to.equal(160)
     })
 
-    it('are never given out twice across restarts, however few were used of each run', async () => {
-      const { port, reopen } = await openBehind(0n)
+    it('are unique across restarts, however few are used before each', async () => {
+      const { port, reopen } = await openAfter(0n)
       const ids = [await port.next()]
       for (const used of [1, 2, 0, 3, 70, 1]) {
         const petIds = await reopen()
@@ -62,10 +62,10 @@ export function describePetIds(name: string, open: (last: bigint) => Promise<Ope
       expect(new Set(ids).size).to.equal(ids.length)
     })
 
-    it('end at 2^53 − 1: then each call is refused, and not as an outage', async () => {
-      const { port: petIds } = await openBehind(MAX_ASSIGNED_ID - 5n)
-      const answers = await Promise.allSettled(Array.from({ length: 20 }, () => petIds.next()))
-      const ids = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+    it('end at 2^53 − 1: then every call throws, but reports no outage', async () => {
+      const { port: petIds } = await openAfter(MAX_ASSIGNED_ID - 5n)
+      const results = await Promise.allSettled(Array.from({ length: 20 }, () => petIds.next()))
+      const ids = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
       expect(ids.length).to.be.at.most(5)
       expect(new Set(ids).size).to.equal(ids.length)
       for (const id of ids) expect(id > MAX_ASSIGNED_ID - 5n && id <= MAX_ASSIGNED_ID).to.equal(true)
@@ -80,7 +80,7 @@ export function describePetIds(name: string, open: (last: bigint) => Promise<Ope
 }
 
 export function describePetIdsOutages(name: string, open: (last: bigint) => Promise<Opened<PetIds>>, outage: Outage): void {
-  describe(`the pet ids ${name}, while the store is away`, () => {
+  describe(`the pet IDs ${name}, during an outage`, () => {
     let opened: Opened<PetIds>
 
     beforeEach(async () => {
@@ -92,7 +92,7 @@ export function describePetIdsOutages(name: string, open: (last: bigint) => Prom
       await opened.close()
     })
 
-    it('go on only as far as they were fetched before, then throw StoreUnavailable, and are fresh when it is back', async () => {
+    it('continue only within reserved blocks, then throw StoreUnavailable, and are unique after the outage', async () => {
       const { port: petIds } = opened
       const ids = [await petIds.next()]
       await outage.begin()

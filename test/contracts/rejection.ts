@@ -1,4 +1,4 @@
-/** What a promise was rejected with; an error when it was not rejected at all. */
+/** Returns the reason of a rejected promise. Throws if the promise is fulfilled. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   let value: unknown
   try {

@@ -11,7 +11,7 @@ import { aPet } from './builders.js'
 import type { Opened, Outage } from './opened.js'
 import { rejection } from './rejection.js'
 
-/** A seed store, and what the service has on the same data. */
+/** A seed store, and the stores of the service on the same data. */
 export interface Seeded {
   readonly seedStore: SeedStore
   readonly pets: PetStore
@@ -34,7 +34,7 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
     const allPets = () => opened.port.pets.list({ limit: 10_000 })
     const allOrders = () => opened.port.orders.list({ limit: 10_000 })
 
-    it('counts the pets and the orders that are there, whoever added them', async () => {
+    it('counts all stored pets and orders', async () => {
       const counts = async () => [await seedStore.countPets(), await seedStore.countOrders()]
       expect(await counts()).to.deep.equal([0, 0])
       await seedStore.addPets(newPets(3))
@@ -46,7 +46,7 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
       expect(await counts()).to.deep.equal([4, 3])
     })
 
-    it('adds pets as they are, in order, each with an id above those before it', async () => {
+    it('adds pets unchanged and in order, with ascending IDs', async () => {
       const added = newPets(2_500)
       await seedStore.addPets(added.slice(0, 1))
       await seedStore.addPets(added.slice(1, 1_500))
@@ -54,7 +54,7 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
       expect((await allPets()).map(({ name: petName, categoryId, status }) => ({ name: petName, categoryId, status }))).to.deep.equal(added)
     })
 
-    it('adds orders as they are, in order, each with an id above those before it', async () => {
+    it('adds orders unchanged and in order, with ascending IDs', async () => {
       const added = newOrders(1_200)
       await seedStore.addOrders(added.slice(0, 1))
       await seedStore.addOrders(added.slice(1))
@@ -63,7 +63,7 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
       )
     })
 
-    it('keeps all 64 bits of categories and of the pets that orders are for, and ship dates to the millisecond', async () => {
+    it('keeps all 64 bits of categories and pet IDs, and ship dates to the millisecond', async () => {
       const categories = [INT64_MAX, INT64_MIN, 9_007_199_254_740_993n, -1n, 0n, 2n ** 32n]
       await seedStore.addPets(categories.map((categoryId) => aNewPet({ categoryId })))
       expect((await allPets()).map(({ categoryId }) => categoryId)).to.deep.equal(categories)
@@ -73,13 +73,13 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
       expect((await allOrders())[0]).to.deep.include({ petId: 2n ** 53n - 1n, quantity: 2_147_483_647, shipDate })
     })
 
-    it('lists what was added by its status, too', async () => {
+    it('adds pets that can be listed by status', async () => {
       await seedStore.addPets([aNewPet(), aNewPet({ status: 'sold' }), aNewPet()])
       expect((await opened.port.pets.list({ limit: 5, status: 'sold' })).map(({ status }) => status)).to.deep.equal(['sold'])
       expect(await opened.port.pets.list({ limit: 5, status: 'available' })).to.have.lengthOf(2)
     })
 
-    it('gives no pet an id that a replica gives out, before, meanwhile or afterwards', async () => {
+    it('assigns no ID that a replica assigns before, concurrently or afterwards', async () => {
       const replicas = [opened.port, await opened.reopen()] as const
       const idsOfReplicas = (count: number) =>
         Promise.all(replicas.flatMap(({ petIds }) => Array.from({ length: count }, () => petIds.next())))
@@ -93,7 +93,7 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
       expect(new Set(ids).size).to.equal(ids.length)
     })
 
-    it('gives each of eight stores that seed at the same time ids of its own', async () => {
+    it('assigns unique IDs in eight concurrent stores', async () => {
       const replicas = await Promise.all(Array.from({ length: 8 }, () => opened.reopen()))
       await Promise.all(replicas.flatMap((replica) => [replica.seedStore.addPets(newPets(20)), replica.seedStore.addOrders(newOrders(20))]))
       expect(new Set((await allPets()).map(({ id }: Pet) => id)).size).to.equal(160)
@@ -104,7 +104,7 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
 }
 
 export function describeSeedStoreOutages(name: string, open: () => Promise<Opened<Seeded>>, outage: Outage): void {
-  describe(`the seed store ${name}, while it is away`, () => {
+  describe(`the seed store ${name}, during an outage`, () => {
     let opened: Opened<Seeded>
 
     beforeEach(async () => {
@@ -117,11 +117,11 @@ export function describeSeedStoreOutages(name: string, open: () => Promise<Opene
       await opened.close()
     })
 
-    it('throws StoreUnavailable, no count seems 0, and what was added before is there when it is back', async () => {
+    it('throws StoreUnavailable from every method instead of returning 0, and keeps all rows', async () => {
       const { seedStore } = opened.port
       await outage.begin()
-      const asked = [seedStore.countPets(), seedStore.countOrders(), seedStore.addPets(newPets(2)), seedStore.addOrders(newOrders(2))]
-      for (const reason of await Promise.all(asked.map(rejection))) expect(reason).to.be.instanceOf(StoreUnavailable)
+      const calls = [seedStore.countPets(), seedStore.countOrders(), seedStore.addPets(newPets(2)), seedStore.addOrders(newOrders(2))]
+      for (const reason of await Promise.all(calls.map(rejection))) expect(reason).to.be.instanceOf(StoreUnavailable)
       await outage.end()
       expect(await seedStore.countPets()).to.be.within(3, 5)
       expect((await opened.port.pets.list({ limit: 3 })).map(({ name: petName }) => petName)).to.deep.equal(['Pet 1', 'Pet 2', 'Pet 3'])

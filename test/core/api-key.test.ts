@@ -9,18 +9,18 @@ describe('an API key', () => {
     for (const nowMs of [0, NOW_MS, Number.MAX_SAFE_INTEGER]) expect(isUsable(anApiKey(), nowMs)).to.equal(true)
   })
 
-  it('is usable until the last millisecond before it expires, and no longer', () => {
+  it('is usable until one millisecond before it expires', () => {
     const key = anApiKey('one', { expiresAtMs: NOW_MS })
     expect(isUsable(key, NOW_MS - 1)).to.equal(true)
     expect(isUsable(key, NOW_MS)).to.equal(false)
     expect(isUsable(key, NOW_MS + 1)).to.equal(false)
   })
 
-  it('that expired at the very beginning of time is not usable', () => {
+  it('that expired at Unix time 0 is not usable', () => {
     expect(isUsable(anApiKey('one', { expiresAtMs: 0 }), NOW_MS)).to.equal(false)
   })
 
-  it('that is revoked is not usable, whenever that was, and though a clock is behind', () => {
+  it('that is revoked is not usable, even if the clock is behind the revocation time', () => {
     for (const revokedAtMs of [0, NOW_MS - 1, NOW_MS, NOW_MS + 1]) {
       expect(isUsable(anApiKey('one', { revokedAtMs }), NOW_MS)).to.equal(false)
       expect(isUsable(anApiKey('one', { revokedAtMs, expiresAtMs: NOW_MS + 1000 }), NOW_MS)).to.equal(false)

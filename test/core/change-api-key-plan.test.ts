@@ -1,72 +1,27 @@
 import { expect } from 'chai'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
-import type { ApiKey } from '../../src/core/api-key.js'
-import { ApiKeyNotFound, LimitsRequired } from '../../src/core/errors.js'
+import { ApiKeyNotFound, ApiKeyRevoked } from '../../src/core/errors.js'
 import { makeChangeApiKeyPlan } from '../../src/core/use-cases/change-api-key-plan.js'
 import { anApiKey, somePlans } from '../contracts/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 
-const LIMITS = { minute: 5, day: 50 }
-
+// test/core/key-changes.test.ts holds what a change stores and announces.
 describe('changing the plan of an API key', () => {
-  it('puts it on the new plan, one version later, and changes nothing else', async () => {
-    const key = anApiKey('one', { plan: 'free', expiresAtMs: Date.UTC(2030, 0) })
-    const { changeApiKeyPlan, apiKeyStore } = await aDeskWith(key)
-    const changed = await changeApiKeyPlan(key.keyId, { plan: 'pro' })
-    expect(changed).to.deep.equal({ ...key, plan: 'pro', version: 2 })
-    expect(await apiKeyStore.findById(key.keyId)).to.deep.equal(changed)
-  })
-
-  it('leaves other keys of the same owner alone', async () => {
-    const [key, other] = [anApiKey('one'), anApiKey('two')]
-    const { changeApiKeyPlan, apiKeyStore } = await aDeskWith(key, other)
-    await changeApiKeyPlan(key.keyId, { plan: 'pro' })
-    expect(await apiKeyStore.findById(other.keyId)).to.deep.equal(other)
-  })
-
-  it('takes limits of its own, on any plan', async () => {
-    const key = anApiKey('one')
-    const { changeApiKeyPlan } = await aDeskWith(key)
-    for (const plan of ['pro', 'enterprise', 'free'] as const) {
-      expect(await changeApiKeyPlan(key.keyId, { plan, limits: LIMITS })).to.deep.include({ plan, limits: LIMITS })
-    }
-  })
-
-  it('ends limits of its own that are not given again', async () => {
-    const key = anApiKey('one', { plan: 'enterprise', limits: LIMITS })
-    const { changeApiKeyPlan } = await aDeskWith(key)
-    expect(await changeApiKeyPlan(key.keyId, { plan: 'business' })).to.not.have.property('limits')
-  })
-
-  it('to one without limits is refused unless the key is given its own, those it had before are none, and nothing changes', async () => {
-    const key = anApiKey('one', { plan: 'pro', limits: LIMITS })
-    const { changeApiKeyPlan, apiKeyStore } = await aDeskWith(key)
-    const error = await rejection(changeApiKeyPlan(key.keyId, { plan: 'enterprise' }))
-    expect(error)
-      .to.be.instanceOf(LimitsRequired)
-      .with.property('message')
-      .that.matches(/enterprise.*limits.*minute.*day/)
-    expect(await apiKeyStore.findById(key.keyId)).to.deep.equal(key)
-  })
-
-  it('does not make a revoked key valid again', async () => {
-    const key = anApiKey('one', { revokedAtMs: 1 })
-    const { changeApiKeyPlan } = await aDeskWith(key)
-    expect(await changeApiKeyPlan(key.keyId, { plan: 'pro' })).to.include({ plan: 'pro', revokedAtMs: 1 })
-  })
-
-  it('that does not exist is refused with its id', async () => {
-    const { changeApiKeyPlan } = await aDeskWith(anApiKey('one'))
-    const error = await rejection(changeApiKeyPlan('key_other', { plan: 'pro' }))
-    expect(error).to.be.instanceOf(ApiKeyNotFound).with.property('message', 'No API key has the id key_other')
+  it('is rejected with the key ID if the key is revoked or does not exist, and announces nothing', async () => {
+    const clock = new MovableClock()
+    const apiKeyStore = new MemoryApiKeyStore(clock)
+    const quotaControl = Object.assign(new MemoryQuotaStore(clock), { announce: () => Promise.reject(new Error('announced')) })
+    const changePlan = makeChangeApiKeyPlan({ apiKeyStore, quotaControl, plans: somePlans() })
+    const revoked = anApiKey('one', { revokedAtMs: 1 })
+    await apiKeyStore.insert(revoked)
+    expect(await rejection(changePlan('key_one', { plan: 'pro' })))
+      .to.be.instanceOf(ApiKeyRevoked)
+      .and.include({ code: 'api_key_revoked', message: 'API key key_one is revoked, so its plan cannot change' })
+    expect(await rejection(changePlan('key_other', { plan: 'pro' })))
+      .to.be.instanceOf(ApiKeyNotFound)
+      .and.include({ code: 'api_key_not_found', message: 'No API key has the ID key_other' })
+    expect(await apiKeyStore.findById('key_one')).to.deep.equal(revoked)
   })
 })
-
-async function aDeskWith(...keys: ApiKey[]) {
-  const apiKeyStore = new MemoryApiKeyStore(new MovableClock())
-  for (const key of keys) await apiKeyStore.insert(key)
-  const change = makeChangeApiKeyPlan({ apiKeyStore, quotaControl: new MemoryQuotaStore(new MovableClock()), plans: somePlans() })
-  return { changeApiKeyPlan: async (...args: Parameters<typeof change>) => (await change(...args)).key, apiKeyStore }
-}

@@ -12,30 +12,30 @@ describe('a page', () => {
   const store = new MemoryPetStore(PETS)
   const page = (request: PageRequest<PetStatus>) => readPage((wider) => store.list(wider), request)
 
-  it('before the last holds as many rows as wanted and says behind which id the next one begins', async () => {
+  it('before the last has `limit` rows and the start of the next page', async () => {
     expect(await page({ limit: 2 })).to.deep.equal({ rows: [one, two], nextAfter: 2n })
     expect(await page({ limit: 2, after: 2n })).to.deep.equal({ rows: [three, five], nextAfter: 5n })
   })
 
-  it('that is the last says nothing of a next one, be it short or full to the last row', async () => {
+  it('that is the last has no next page, whether it is full or not', async () => {
     expect(await page({ limit: 2, after: 5n })).to.deep.equal({ rows: [eight] })
     expect(await page({ limit: 2, after: 3n })).to.deep.equal({ rows: [five, eight] })
     expect(await page({ limit: 5 })).to.deep.equal({ rows: PETS })
     expect(await page({ limit: 100 })).to.deep.equal({ rows: PETS })
   })
 
-  it('behind the last row is empty, and the last', async () => {
+  it('after the last row is empty and the last', async () => {
     expect(await page({ limit: 2, after: 8n })).to.deep.equal({ rows: [] })
   })
 
-  it('of a status counts only the rows of that status', async () => {
+  it('with a status contains only rows of that status', async () => {
     expect(await page({ limit: 2, status: 'available' })).to.deep.equal({ rows: [one, two], nextAfter: 2n })
     expect(await page({ limit: 1, status: 'available', after: 2n })).to.deep.equal({ rows: [three] })
     expect(await page({ limit: 1, status: 'sold' })).to.deep.equal({ rows: [five], nextAfter: 5n })
     expect(await page({ limit: 1, status: 'pending' })).to.deep.equal({ rows: [] })
   })
 
-  it('is read in one go', async () => {
+  it('is read with one call of the store', async () => {
     const asked: PageRequest<PetStatus>[] = []
     await readPage(
       (wider) => {

@@ -11,24 +11,16 @@ const PLANS: Plans = somePlans({
 })
 
 describe('the quota rules of a key', () => {
-  for (const plan of PLAN_NAMES.filter((name) => PLANS.plans[name].limits)) {
-    it(`without limits of its own are those of its plan: ${plan}`, () => {
-      expect(quotaRulesFor(anApiKey('one', { plan }), PLANS)).to.deep.equal({ ...PLANS.plans[plan], ban: PLANS.ban })
-    })
-  }
-
   for (const plan of PLAN_NAMES) {
-    it(`with limits of its own are these, in the mode of its plan: ${plan}`, () => {
+    it(`are its own limits, or else those of its plan, in the mode of its plan: ${plan}`, () => {
+      const { limits: planLimits, mode } = PLANS.plans[plan]
       const limits = { minute: 7, day: 8 }
-      expect(quotaRulesFor(anApiKey('one', { plan, limits }), PLANS)).to.deep.equal({
-        limits,
-        mode: PLANS.plans[plan].mode,
-        ban: PLANS.ban,
-      })
+      expect(quotaRulesFor(anApiKey('one', { plan, limits }), PLANS)).to.deep.equal({ limits, mode, ban: PLANS.ban })
+      if (planLimits) expect(quotaRulesFor(anApiKey('one', { plan }), PLANS)).to.deep.equal({ limits: planLimits, mode, ban: PLANS.ban })
     })
   }
 
-  it('cannot be had where neither the key nor its plan has limits: never unlimited, and the error names the key id and no more', () => {
+  it('are an error, never unlimited, if neither the key nor its plan has limits; the error contains the key ID but not the hash', () => {
     const plan: PlanName = 'enterprise'
     expect(() => quotaRulesFor(anApiKey('one', { plan }), PLANS))
       .to.throw(/key_one/)
@@ -36,7 +28,7 @@ describe('the quota rules of a key', () => {
       .that.does.not.include(anApiKey().secretHash)
   })
 
-  it('exist for four plans, which are all that there are', () => {
+  it('exist for the four plans free, pro, business and enterprise', () => {
     expect(PLAN_NAMES).to.deep.equal(['free', 'pro', 'business', 'enterprise'])
   })
 })

@@ -9,41 +9,26 @@ import { rejection } from '../contracts/rejection.js'
 import { MemorySeedStore } from '../support/memory-seed-store.js'
 
 describe('seeding', () => {
-  it('fills an empty store up to the numbers asked for, and says how many it added', async () => {
-    const { seed, store } = aSeeder()
-    expect(await seed({ pets: 25, orders: 7 })).to.deep.equal({ petsAdded: 25, ordersAdded: 7 })
-    expect(await store.totals()).to.deep.equal({ pets: 25, orders: 7 })
-  })
-
-  it('again with the same numbers adds nothing', async () => {
-    const { seed, store } = aSeeder()
-    await seed({ pets: 25, orders: 7 })
-    expect(await seed({ pets: 25, orders: 7 })).to.deep.equal({ petsAdded: 0, ordersAdded: 0 })
-    expect(await store.totals()).to.deep.equal({ pets: 25, orders: 7 })
-  })
-
-  it('with greater numbers adds what is missing, of each kind by itself', async () => {
-    const { seed, store } = aSeeder()
-    await seed({ pets: 25, orders: 7 })
-    expect(await seed({ pets: 30, orders: 7 })).to.deep.equal({ petsAdded: 5, ordersAdded: 0 })
-    expect(await seed({ pets: 30, orders: 9 })).to.deep.equal({ petsAdded: 0, ordersAdded: 2 })
+  it('adds only the missing rows of each kind, and never removes any', async () => {
+    const { seed, store } = makeSeeder()
+    for (const [target, petsAdded, ordersAdded] of [
+      [{ pets: 25, orders: 7 }, 25, 7],
+      [{ pets: 25, orders: 7 }, 0, 0],
+      [{ pets: 30, orders: 7 }, 5, 0],
+      [{ pets: 30, orders: 9 }, 0, 2],
+      [{ pets: 0, orders: 1 }, 0, 0],
+    ] as const)
+      expect(await seed(target)).to.deep.equal({ petsAdded, ordersAdded })
     expect(await store.totals()).to.deep.equal({ pets: 30, orders: 9 })
   })
 
-  it('with smaller numbers takes nothing away', async () => {
-    const { seed, store } = aSeeder()
-    await seed({ pets: 25, orders: 7 })
-    expect(await seed({ pets: 0, orders: 1 })).to.deep.equal({ petsAdded: 0, ordersAdded: 0 })
-    expect(await store.totals()).to.deep.equal({ pets: 25, orders: 7 })
-  })
-
-  it('counts what others have put there', async () => {
-    const { seed, store } = aSeeder()
+  it('counts rows that were added otherwise', async () => {
+    const { seed, store } = makeSeeder()
     await store.addPets([{ name: 'Own', categoryId: 1n, status: 'sold' }])
     expect(await seed({ pets: 3, orders: 0 })).to.deep.equal({ petsAdded: 2, ordersAdded: 0 })
   })
 
-  it('writes in batches of at most 1,000, none of them empty, whatever the numbers', async () => {
+  it('adds rows in batches of 1 to 1,000', async () => {
     for (const [pets, orders, sizes] of [
       [0, 0, []],
       [1, 0, [1]],
@@ -51,15 +36,15 @@ describe('seeding', () => {
       [1_001, 1, [1_000, 1, 1]],
       [2_500, 2_000, [1_000, 1_000, 500, 1_000, 1_000]],
     ] as const) {
-      const { seed, store } = aSeeder()
+      const { seed, store } = makeSeeder()
       await seed({ pets, orders })
       expect(store.batches).to.deep.equal(sizes)
     }
   })
 
   for (const failAfter of [0, 1, 2, 3, 4]) {
-    it(`that failed in the middle of batch ${failAfter + 1} is completed by the next run, to the exact numbers`, async () => {
-      const { seed, store } = aSeeder()
+    it(`that failed in batch ${failAfter + 1} is completed exactly by the next run`, async () => {
+      const { seed, store } = makeSeeder()
       store.failAfter = failAfter
       expect(await rejection(seed({ pets: 2_500, orders: 1_500 }))).to.equal(store.failure)
       const before = await store.totals()
@@ -74,28 +59,28 @@ describe('seeding', () => {
     })
   }
 
-  it('tells its progress in rows: first 0, after each batch more, at the end the total of this run', async () => {
-    const { seed } = aSeeder()
-    const told: (readonly [number, number])[] = []
-    await seed({ pets: 1_500, orders: 1_200 }, (done, total) => told.push([done, total]))
-    expect(told).to.deep.equal([0, 1_000, 1_500, 2_500, 2_700].map((done) => [done, 2_700]))
+  it('reports its progress in rows: 0 at the start, more after each batch, the total of this run at the end', async () => {
+    const { seed } = makeSeeder()
+    const reported: (readonly [number, number])[] = []
+    await seed({ pets: 1_500, orders: 1_200 }, (done, total) => reported.push([done, total]))
+    expect(reported).to.deep.equal([0, 1_000, 1_500, 2_500, 2_700].map((done) => [done, 2_700]))
 
-    told.length = 0
-    await seed({ pets: 1_600, orders: 1_200 }, (done, total) => told.push([done, total]))
-    expect(told).to.deep.equal([
+    reported.length = 0
+    await seed({ pets: 1_600, orders: 1_200 }, (done, total) => reported.push([done, total]))
+    expect(reported).to.deep.equal([
       [0, 100],
       [100, 100],
     ])
   })
 
-  it('tells once that there is nothing to do', async () => {
-    const told: (readonly [number, number])[] = []
-    await aSeeder().seed({ pets: 0, orders: 0 }, (done, total) => told.push([done, total]))
-    expect(told).to.deep.equal([[0, 0]])
+  it('reports its progress once if there is nothing to add', async () => {
+    const reported: (readonly [number, number])[] = []
+    await makeSeeder().seed({ pets: 0, orders: 0 }, (done, total) => reported.push([done, total]))
+    expect(reported).to.deep.equal([[0, 0]])
   })
 
-  it('makes pets and orders as the service itself would take them, of every status', async () => {
-    const { seed, store } = aSeeder()
+  it('adds pets and orders that the service would accept, of every status', async () => {
+    const { seed, store } = makeSeeder()
     await seed({ pets: 100, orders: 100 })
     const pets = await store.pets.list({ limit: Infinity })
     for (const { name, categoryId } of pets) {
@@ -113,14 +98,14 @@ describe('seeding', () => {
     expect(new Set(orders.map(({ status }) => status))).to.deep.equal(new Set(ORDER_STATUSES))
   })
 
-  it('refuses to make orders where there is no pet', async () => {
-    const { seed, store } = aSeeder()
+  it('rejects orders if there are no pets', async () => {
+    const { seed, store } = makeSeeder()
     expect(await rejection(seed({ pets: 0, orders: 1 }))).to.be.instanceOf(NoPetsToOrder)
     expect(await store.countOrders()).to.equal(0)
   })
 
-  it('in pieces makes the same pets as at once', async () => {
-    const [pieces, once] = [aSeeder(), aSeeder()]
+  it('in several runs adds the same pets as in one run', async () => {
+    const [pieces, once] = [makeSeeder(), makeSeeder()]
     for (const pets of [3, 4, 1_200]) await pieces.seed({ pets, orders: pets })
     await once.seed({ pets: 1_200, orders: 1_200 })
     expect(await pieces.store.pets.list({ limit: Infinity })).to.deep.equal(await once.store.pets.list({ limit: Infinity }))
@@ -128,10 +113,10 @@ describe('seeding', () => {
   })
 })
 
-/** Notes the sizes of its batches, and can fail in the middle of one. */
+/** Records the sizes of its batches and can fail in the middle of one. */
 class WatchedSeedStore extends MemorySeedStore {
   readonly batches: number[] = []
-  readonly failure = new Error('away')
+  readonly failure = new Error('down')
   failAfter = Infinity
 
   override async addPets(pets: readonly NewPet[]): Promise<void> {
@@ -154,7 +139,7 @@ class WatchedSeedStore extends MemorySeedStore {
   }
 }
 
-function aSeeder() {
+function makeSeeder() {
   const store = new WatchedSeedStore()
   const makeRows = makeSeed({ seedStore: store, pets: store.pets })
   const seed = (target: Parameters<typeof makeRows>[0], onProgress: Parameters<typeof makeRows>[1] = () => {}) =>

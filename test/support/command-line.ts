@@ -4,30 +4,30 @@ import type { Commands } from '../../src/adapters/cli/program.js'
 import { makeProgram } from '../../src/adapters/cli/program.js'
 
 export interface Outcome {
-  /** Whether the command line was understood, and the command carried out. */
+  /** `right` if the arguments were valid and the command has run. */
   readonly usage: 'right' | 'wrong'
   readonly stdout: string
   readonly stderr: string
 }
 
-/** The `petstore` command within this process. What it does beyond reading its arguments has to be given; what is not fails. */
+/** Runs the `petstore` command within this process. A command fails if the test does not pass its dependencies. */
 export async function runProgram(args: readonly string[], commands: Partial<Commands> = {}): Promise<Outcome> {
   const out = { stdout: '', stderr: '' }
   const writeOut = (text: string) => void (out.stdout += text)
   const writeErr = (text: string) => void (out.stderr += text)
-  const notGiven = () => {
-    throw new Error(`petstore ${args.join(' ')} went on to do something`)
+  const failUnexpectedly = () => {
+    throw new Error(`petstore ${args.join(' ')} must not run`)
   }
   const program = makeProgram({
-    serve: notGiven,
-    openApi: notGiven,
-    withApiKeyAdmin: notGiven,
-    withSeed: notGiven,
+    serve: failUnexpectedly,
+    openApi: failUnexpectedly,
+    withApiKeyAdmin: failUnexpectedly,
+    withSeed: failUnexpectedly,
     print: writeOut,
     progressTo: process.stderr,
     ...commands,
   })
-  for (const command of withSubcommands(program)) command.configureOutput({ writeOut, writeErr })
+  for (const command of listCommands(program)) command.configureOutput({ writeOut, writeErr })
   try {
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
@@ -37,6 +37,6 @@ export async function runProgram(args: readonly string[], commands: Partial<Comm
   return { usage: 'right', ...out }
 }
 
-function withSubcommands(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(withSubcommands)]
+function listCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(listCommands)]
 }

@@ -6,7 +6,7 @@ import type { NewPet } from '../../src/core/pet.js'
 import type { OrderStore } from '../../src/core/ports/order-store.js'
 import type { SeedStore } from '../../src/core/ports/seed-store.js'
 
-/** The service seeds MongoDB alone. This one fills what stands beside it, made of the parts that the service has in memory. */
+/** A seed store around the memory adapters. The service itself seeds only MongoDB. */
 export class MemorySeedStore implements SeedStore {
   readonly pets = new MemoryPetStore()
   readonly petIds = new MemoryPetIds()

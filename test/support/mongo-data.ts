@@ -7,7 +7,7 @@ import { until } from './until.js'
 
 const COLLECTIONS = ['pets', 'orders', 'apiKeys', 'idempotency', 'counters']
 
-/** One database as a suite's replicas use it: each has a connection of its own. */
+/** A database that the replicas of a suite use, each with its own connection. */
 export class MongoData {
   readonly #connections: MongoConnection[] = []
 
@@ -18,20 +18,20 @@ export class MongoData {
     return new MongoData(url)
   }
 
-  /** For another replica. */
+  /** Connects another replica. */
   connect(options?: MongoConnectionOptions): Db {
     const connection = new MongoConnection(this.url, options)
     this.#connections.push(connection)
     return connection.db
   }
 
-  /** Nothing but the indexes stays. */
+  /** Deletes all data but keeps the indexes. */
   async empty(): Promise<void> {
     const db = this.connect()
     await Promise.all(COLLECTIONS.map((name) => db.collection(name).deleteMany({})))
   }
 
-  /** An adapter on empty data, once `fill` has put there what it begins with. */
+  /** Opens an adapter on data that contains only what `fill` adds. */
   async open<Port>(make: (db: Db) => Port, fill: (db: Db) => Promise<unknown> = async () => {}): Promise<Opened<Port>> {
     await this.empty()
     const db = this.connect()
@@ -42,7 +42,7 @@ export class MongoData {
   /** Resolves when every open connection works. */
   async untilItIsBack(): Promise<void> {
     const areUp = async () => (await Promise.all(this.#connections.map((connection) => connection.isUp()))).every((isUp) => isUp)
-    await until('MongoDB is back for every replica', areUp, 20_000)
+    await until('MongoDB is available to every replica', areUp, 20_000)
   }
 
   async close(): Promise<void> {

@@ -3,9 +3,9 @@ import { skipFor } from './skip.js'
 import type { TlsProxyOptions } from './tls-proxy.js'
 import { startTlsProxy } from './tls-proxy.js'
 
-/** A suite's own database behind TLS that requires client certificates. */
+/** A database of a suite behind a TLS proxy that requires client certificates. */
 export interface MongoOverTls {
-  /** With these options in addition to those of the server. */
+  /** Adds these options to those of the server. */
   url(host: string, tlsOptions: Readonly<Record<string, string>>): string
   drop(): Promise<void>
 }

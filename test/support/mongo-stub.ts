@@ -9,18 +9,18 @@ const OP_REPLY = 1
 const OP_QUERY = 2004
 const OP_MSG = 2013
 
-/** Speaks the MongoDB wire protocol as far as a driver needs it for commands, for what the servers of the tests cannot be. */
+/** A server that speaks enough of the MongoDB wire protocol to record and answer commands. */
 export interface MongoStub {
   readonly port: number
-  /** All commands that were received, oldest first. */
+  /** All received commands, oldest first. */
   readonly commands: readonly Document[]
-  /** Those with this name. */
+  /** The received commands with this name. */
   received(name: string): Document[]
   close(): Promise<void>
 }
 
-/** `respond` gets each command; the response has `ok: 1` unless it says otherwise. */
-export async function startMongoStub(respond: (command: Document) => Document): Promise<MongoStub> {
+/** `respond` returns the response to a command. `ok` is 1 unless the response sets it. */
+export async function startMongoStub(respond: (command: Document) => Document | Promise<Document>): Promise<MongoStub> {
   const commands: Document[] = []
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -32,9 +32,9 @@ export async function startMongoStub(respond: (command: Document) => Document): 
       while (received.length >= HEADER_BYTES && received.length >= received.readInt32LE(0)) {
         const message = received.subarray(0, received.readInt32LE(0))
         received = received.subarray(message.length)
-        const command = commandIn(message)
+        const command = decodeCommand(message)
         commands.push(command)
-        socket.write(responseTo(message, { ok: 1, ...respond(command) }))
+        void Promise.resolve(respond(command)).then((response) => socket.write(encodeResponse(message, { ok: 1, ...response })))
       }
     })
   })
@@ -52,7 +52,7 @@ export async function startMongoStub(respond: (command: Document) => Document): 
   }
 }
 
-/** What a member of a replica set, or a standalone server, says about itself. */
+/** The response to `hello` of a standalone server, or, with `setName`, of a member of a replica set. */
 export function helloOf(more: Document): Document {
   return { helloOk: true, isWritablePrimary: true, ismaster: true, minWireVersion: 0, maxWireVersion: 25, ...more }
 }
@@ -61,15 +61,15 @@ export function isHello(command: Document): boolean {
   return 'hello' in command || 'ismaster' in command
 }
 
-/** A driver says hello in an OP_QUERY, and everything else in an OP_MSG with one section. */
-function commandIn(message: Buffer): Document {
+/** The driver sends `hello` as OP_QUERY, and every other command as OP_MSG with one section. */
+function decodeCommand(message: Buffer): Document {
   const isQuery = message.readInt32LE(12) === OP_QUERY
   const afterFlags = HEADER_BYTES + 4
   const document = isQuery ? message.indexOf(0, afterFlags) + 1 + 8 : afterFlags + 1
   return BSON.deserialize(message.subarray(document, document + message.readInt32LE(document)))
 }
 
-function responseTo(request: Buffer, response: Document): Buffer {
+function encodeResponse(request: Buffer, response: Document): Buffer {
   const isQuery = request.readInt32LE(12) === OP_QUERY
   // OP_REPLY: flags, cursor, first document, number of documents. OP_MSG: flags, kind of the section.
   const prefix = Buffer.alloc(isQuery ? 20 : 5)

@@ -4,23 +4,23 @@ import type { ServiceProcess } from './process.js'
 
 export interface Written {
   readonly name: string
-  /** Absent where the connection broke instead. */
-  readonly answer?: TestResponse
+  /** Absent if the connection broke. */
+  readonly response?: TestResponse
   readonly tookMs: number
-  /** On the clock of `performance.now()`. */
+  /** In terms of `performance.now()`. */
   readonly endMs: number
 }
 
 /**
- * Clients that add pets to a service, each its next one as soon as it has an answer, until they are told to stop. Every pet has a
- * name and an idempotency key of its own, and is sent again until it is acknowledged.
+ * Clients that add pets to a service until they are stopped. Each client waits for a response before its next request. Every pet has its
+ * own name and idempotency key and is sent again until it is acknowledged.
  */
 export class PetWriters {
   readonly written: Written[] = []
   #isStopped = false
   readonly #clients: Promise<void>[]
 
-  /** `service` may be exchanged for another one at any time. */
+  /** You may replace `service` at any time. */
   constructor(
     public service: ServiceProcess,
     private readonly key: string,
@@ -29,16 +29,16 @@ export class PetWriters {
     this.#clients = Array.from({ length: clients }, (_, index) => this.#writeAll(`Writer ${index}`))
   }
 
-  /** TestResponses with this status so far. */
+  /** The number of responses with this status so far. */
   count(status: number): number {
-    return this.written.filter(({ answer }) => answer?.status === status).length
+    return this.written.filter(({ response }) => response?.status === status).length
   }
 
   get acknowledged(): Written[] {
-    return this.written.filter(({ answer }) => answer?.status === 201)
+    return this.written.filter(({ response }) => response?.status === 201)
   }
 
-  /** Resolves when every client has the answer to its last request. */
+  /** Resolves when every client has received its last response. */
   async stop(): Promise<void> {
     this.#isStopped = true
     await Promise.all(this.#clients)
@@ -52,21 +52,21 @@ export class PetWriters {
   }
 
   async #write(name: string): Promise<boolean> {
-    const beganMs = performance.now()
-    const answer = await postPet(this.service, this.key, name).catch(() => undefined)
+    const startMs = performance.now()
+    const response = await postPet(this.service, this.key, name).catch(() => undefined)
     const endMs = performance.now()
-    this.written.push({ name, ...(answer ? { answer } : {}), tookMs: endMs - beganMs, endMs })
-    return answer?.status === 201
+    this.written.push({ name, ...(response ? { response } : {}), tookMs: endMs - startMs, endMs })
+    return response?.status === 201
   }
 }
 
-/** A pet of this name, under an idempotency key that follows from it. */
+/** Creates a pet with this name and an idempotency key that depends on it. */
 export function postPet(service: ServiceProcess, key: string, name: string): Promise<TestResponse> {
   const body = { name, categoryId: 7 }
-  return service.send('/v1/pets', { method: 'POST', key, body, headers: { 'idempotency-key': idempotencyKeyOf(name) } })
+  return service.send('/v1/pets', { method: 'POST', key, body, headers: { 'idempotency-key': toIdempotencyKey(name) } })
 }
 
-export function idempotencyKeyOf(name: string): string {
+export function toIdempotencyKey(name: string): string {
   return name.replaceAll(/\W/g, '-')
 }
 
@@ -75,10 +75,10 @@ export interface ListedPet {
   readonly name: string
 }
 
-/** All pets, page by page. */
-export async function allPets(service: ServiceProcess, key: string, path = '/v1/pets?limit=100'): Promise<ListedPet[]> {
-  const answer = await service.send(path, { key })
-  if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}: ${answer.text}`)
-  const next = linkTo('next', answer)
-  return [...(answer.json as ListedPet[]), ...(next === undefined ? [] : await allPets(service, key, next))]
+/** Lists all pets, page by page. */
+export async function listAllPets(service: ServiceProcess, key: string, path = '/v1/pets?limit=100'): Promise<ListedPet[]> {
+  const response = await service.send(path, { key })
+  if (response.status !== 200) throw new Error(`${path} returned ${response.status}: ${response.text}`)
+  const next = linkTo('next', response)
+  return [...(response.json as ListedPet[]), ...(next === undefined ? [] : await listAllPets(service, key, next))]
 }

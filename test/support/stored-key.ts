@@ -12,7 +12,7 @@ export interface StoredKey {
   readonly keyId: string
 }
 
-/** Issues keys on this MongoDB as `petstore keys issue` does, without a process for each. */
+/** Issues keys on this MongoDB like `petstore keys issue`, but without a process for each. */
 export async function issueStoredKeys(mongodbUrl: string, newKeys: readonly NewApiKey[]): Promise<StoredKey[]> {
   const connection = new MongoConnection(mongodbUrl)
   const clock = new SystemClock()

@@ -34,13 +34,6 @@ describe('The documents', () => {
     expect(lines.reduce((sum, count) => sum + count, 0)).to.be.at.most(500)
   })
 
-  it('have one row for every setting that the configuration reads', () => {
-    const settings = [...new Set([...read('src/config.ts').matchAll(/^ {2}([A-Z_]{4,}): /gm)].map(([, name]) => name as string))]
-    const [, , ...rows] = marked(read('docs/operations/settings.md'), 'settings').split('\n')
-    expect(settings).to.have.lengthOf.at.least(14)
-    expect(rows.map((row) => /^\| `(\w+)` \| .+ \| .+ \|$/.exec(row)?.[1])).to.deep.equal(settings)
-  })
-
   it('list every operation in the README, with its stability or its removal', () => {
     const { paths } = JSON.parse(read('docs/openapi.json')) as { paths: Record<string, Record<string, { deprecated?: boolean }>> }
     const operations = Object.entries(paths).flatMap(([path, methods]) =>

@@ -7,7 +7,7 @@ import { sharedSettings } from '../support/replicas.js'
 import { anOwnMongo } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import type { ListedPet } from '../support/pet-writers.js'
-import { allPets, PetWriters } from '../support/pet-writers.js'
+import { listAllPets, PetWriters } from '../support/pet-writers.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey, startService, startServiceUnready } from '../support/process.js'
 import type { TcpProxy } from '../support/tcp-proxy.js'
@@ -16,7 +16,7 @@ import { until, within } from '../support/until.js'
 
 const CLIENTS = 8
 
-describe('the service, when MongoDB goes away', () => {
+describe('the service during an outage of MongoDB', () => {
   let server: OwnEngine
   let proxy: TcpProxy
   let redis: RedisDatabase
@@ -36,7 +36,7 @@ describe('the service, when MongoDB goes away', () => {
     await redis?.release()
   })
 
-  /** A database of its own, and a key on it. */
+  /** Selects a new database and issues a key on it. */
   async function useDatabase(name: string, url = server.url): Promise<void> {
     settings = sharedSettings({ url: `${url}/${name}?directConnection=true` }, redis.url)
     ;({ key } = await issueKey(settings))
@@ -46,14 +46,14 @@ describe('the service, when MongoDB goes away', () => {
     ['it is frozen', 'frozen', () => server.url, () => server.freeze(), () => server.thaw()],
     ['it is killed', 'killed', () => server.url, () => server.kill(), () => server.start()],
     [
-      'the line to it falls silent',
+      'its connections stop responding',
       'silent',
       () => `mongodb://${proxy.address}`,
       async () => proxy.fallSilent(),
       async () => proxy.passAgain(),
     ],
   ] as const) {
-    describe(`because ${what} in the middle of writes,`, () => {
+    describe(`because ${what} during writes,`, () => {
       let service: ServiceProcess
       let writers: PetWriters
       let remainingBefore: number
@@ -67,9 +67,9 @@ describe('the service, when MongoDB goes away', () => {
         writers = new PetWriters(service, key, CLIENTS)
         await until('50 pets are acknowledged', () => writers.count(201) >= 50)
 
-        const beganMs = performance.now()
+        const startMs = performance.now()
         await begin()
-        await until('each client was told twice on average', () => writers.count(503) >= 2 * CLIENTS, 20_000)
+        await until('each client has received two 503 on average', () => writers.count(503) >= 2 * CLIENTS, 20_000)
         expect((await service.send('/readyz')).status).to.equal(200)
         expect((await service.send('/livez')).status).to.equal(200)
         expect(await healthOf(service)).to.deep.include({ status: 'failing', ready: true, dependencies: { mongodb: 'down', redis: 'up' } })
@@ -83,11 +83,11 @@ describe('the service, when MongoDB goes away', () => {
         await writers.stop()
         remainingAfter = await remainingToday(service)
 
-        const slowestMs = Math.max(...writers.written.filter(({ answer }) => answer?.status === 503).map(({ tookMs }) => tookMs))
+        const slowestMs = Math.max(...writers.written.filter(({ response }) => response?.status === 503).map(({ tookMs }) => tookMs))
         const firstMs = Math.min(...writers.acknowledged.map((written) => written.endMs).filter((writtenMs) => writtenMs > endMs))
-        const away = `away for ${Math.round(endMs - beganMs)} ms, healthy ${Math.round(readyMs - endMs)} ms and first 201 ${Math.round(firstMs - endMs)} ms after that`
+        const durations = `down for ${Math.round(endMs - startMs)} ms, healthy ${Math.round(readyMs - endMs)} ms and first 201 ${Math.round(firstMs - endMs)} ms after that`
         console.error(
-          `Figures: ${what}: ${writers.count(201)} × 201, ${writers.count(503)} × 503, slowest 503 ${Math.round(slowestMs)} ms; ${away}`,
+          `Figures: ${what}: ${writers.count(201)} × 201, ${writers.count(503)} × 503, slowest 503 ${Math.round(slowestMs)} ms; ${durations}`,
         )
       })
 
@@ -98,23 +98,23 @@ describe('the service, when MongoDB goes away', () => {
         await endProcesses()
       })
 
-      it('answers every write with 201 or 503, and with 503 says after how many seconds to retry', () => {
+      it('returns 201 or 503 for every write, and 503 with Retry-After in whole seconds', () => {
         const failures = service.logLines.filter((line) => line.includes('internal_error')).join('\n')
-        expect(new Set(writers.written.map(({ answer }) => answer?.status)), failures).to.deep.equal(new Set([201, 503]))
-        for (const { answer } of writers.written) {
-          if (answer?.status !== 503) continue
-          expectError(answer, 503, 'service_unavailable')
-          expect(answer.headers['retry-after']).to.match(/^[1-9]\d*$/)
+        expect(new Set(writers.written.map(({ response }) => response?.status)), failures).to.deep.equal(new Set([201, 503]))
+        for (const { response } of writers.written) {
+          if (response?.status !== 503) continue
+          expectError(response, 503, 'service_unavailable')
+          expect(response.headers['retry-after']).to.match(/^[1-9]\d*$/)
         }
       })
 
-      it('charges no quota for what it could not do', () => {
+      it('charges no quota for 503', () => {
         expect(remainingBefore - remainingAfter).to.equal(writers.count(201) + 1)
       })
 
-      it('has every acknowledged pet afterwards, and one for each Idempotency-Key', async () => {
-        const pets = await allPets(service, key)
-        expect(pets).to.include.deep.members(writers.acknowledged.map(({ answer }) => answer?.json as ListedPet))
+      it('keeps every acknowledged pet, and one pet per Idempotency-Key', async () => {
+        const pets = await listAllPets(service, key)
+        expect(pets).to.include.deep.members(writers.acknowledged.map(({ response }) => response?.json as ListedPet))
         expect(new Set(pets.map(({ id }) => id)).size).to.equal(pets.length)
         expect(new Set(pets.map(({ name }) => name)).size).to.equal(pets.length)
       })
@@ -129,7 +129,7 @@ describe('the service, when MongoDB goes away', () => {
       await server.start()
     })
 
-    it('starts without it, is alive but not ready, and becomes ready by itself when MongoDB comes', async () => {
+    it('starts without MongoDB, is alive but not ready, and becomes ready when MongoDB is available', async () => {
       await server.kill()
       const service = await startServiceUnready({ api: await freePort(), admin: await freePort() }, settings)
       expect((await service.send('/readyz')).status).to.equal(503)
@@ -140,7 +140,7 @@ describe('the service, when MongoDB goes away', () => {
       expect((await service.send('/v1/pets', { key })).status).to.equal(200)
     })
 
-    it('stops in order while it waits for MongoDB at its start', async () => {
+    it('stops gracefully while it waits for MongoDB at its start', async () => {
       await server.kill()
       const service = await startServiceUnready({ api: await freePort(), admin: await freePort() }, settings)
       expect(await within(8_000, 'the service ends', service.stop())).to.equal(0)
@@ -150,7 +150,7 @@ describe('the service, when MongoDB goes away', () => {
       ['is frozen', () => server.freeze()],
       ['was killed', () => server.kill()],
     ] as const) {
-      it(`stops in order while MongoDB ${what}`, async () => {
+      it(`stops gracefully while MongoDB ${what}`, async () => {
         const service = await startService(settings)
         expect((await service.send('/v1/pets', { key })).status).to.equal(200)
         await begin()
@@ -163,7 +163,7 @@ describe('the service, when MongoDB goes away', () => {
       const service = await startService({ ...settings, REDIS_URL: ownRedis.url, SHUTDOWN_TIMEOUT_MS: '300' })
       expect((await service.send('/v1/pets', { key })).status).to.equal(200)
       await Promise.all([server.freeze(), ownRedis.freeze()])
-      // The breaker opens, and its probe waits for Redis.
+      // Opens the circuit breaker, whose probe then waits for Redis.
       await service.send('/v1/pets', { key })
       const signalledMs = performance.now()
       expect(await within(8_000, 'the service ends', service.stop())).to.equal(0)
@@ -177,8 +177,8 @@ describe('the service, when MongoDB goes away', () => {
   }
 
   async function remainingToday(service: ServiceProcess): Promise<number> {
-    const answer = await service.send('/v1/pets?limit=1', { key })
-    expect(answer.status).to.equal(200)
-    return rateLimitFields(answer)['day']?.remaining ?? Number.NaN
+    const response = await service.send('/v1/pets?limit=1', { key })
+    expect(response.status).to.equal(200)
+    return rateLimitFields(response)['day']?.remaining ?? Number.NaN
   }
 })

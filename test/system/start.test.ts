@@ -48,7 +48,7 @@ describe('the service, started with nothing but Node', () => {
     it(`prints one key of the plan ${plan}, which works within the limits beside it`, async () => {
       const lines = service.notice.split('\n').filter((line) => line.trimStart().startsWith(`${plan} `))
       expect(lines).to.have.length(1)
-      const [, minute, day] = /(\d+) a minute, (\d+) a day$/.exec(lines[0] ?? '') ?? []
+      const [, minute, day] = /(\d+) per minute, (\d+) per day$/.exec(lines[0] ?? '') ?? []
 
       const answer = await service.send('/v1/pets', { key: service.keys[plan] })
       expect(answer.status).to.equal(200)
@@ -58,7 +58,7 @@ describe('the service, started with nothing but Node', () => {
   }
 
   it('gives enterprise limits of its own', () => {
-    const limits = [...service.notice.matchAll(/\d+ a minute, \d+ a day$/gm)].map(([text]) => text)
+    const limits = [...service.notice.matchAll(/\d+ per minute, \d+ per day$/gm)].map(([text]) => text)
     expect(new Set(limits)).to.have.property('size', PLAN_NAMES.length)
   })
 
@@ -256,7 +256,7 @@ describe('the petstore command', () => {
       .and.match(/^ +keys\b/m)
       .and.match(/^ +seed\b/m)
       .and.match(/^ +openapi\b/m)
-      .and.match(/^Exit codes: 0 done, 1 refused or failed, 2 wrong usage or settings\.$/m)
+      .and.match(/^Exit codes: 0 done, 1 failed, 2 wrong usage or settings\.$/m)
   })
 
   it('tells of the formats with openapi --help', async () => {

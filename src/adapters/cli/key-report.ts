@@ -1,25 +1,25 @@
 import Table from 'cli-table3'
 import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
-import { stateOf } from '../../core/api-key.js'
+import { getApiKeyState } from '../../core/api-key.js'
 import type { PlanName, Plans } from '../../core/plan.js'
 import type { Limits } from '../../core/quota.js'
 
-/** A key as `--json` prints it. Times are ISO 8601 in UTC; what is not there was not set. */
+/** The JSON output for a key. Times are ISO 8601 in UTC. Unset fields are absent. */
 export interface KeyReport {
   readonly keyId: string
-  /** Enough of the secret to recognise it by. */
+  /** Helps people recognize the key. */
   readonly hint: string
   readonly owner: string
   readonly plan: PlanName
-  /** Those that hold for the key; absent where neither it nor its plan has any, and the service then serves it nothing. */
+  /** The limits of the key or its plan. Absent if neither has limits; the service then rejects the key. */
   readonly limits?: Limits
-  /** Whether they are the key's own rather than its plan's. */
+  /** Whether `limits` are the key's own, not those of its plan. */
   readonly ownLimits: boolean
   readonly state: ApiKeyState
   readonly createdAt: string
   readonly expiresAt?: string
   readonly revokedAt?: string
-  /** To the hour. */
+  /** Accurate to the hour. */
   readonly lastUsedAt?: string
 }
 
@@ -32,7 +32,7 @@ export function toKeyReport(key: StoredApiKey, plans: Plans, nowMs: number): Key
     plan: key.plan,
     ...(limits ? { limits: { minute: limits.minute, day: limits.day } } : {}),
     ownLimits: key.limits !== undefined,
-    state: stateOf(key, nowMs),
+    state: getApiKeyState(key, nowMs),
     createdAt: toIso(key.createdAtMs),
     ...(key.expiresAtMs === undefined ? {} : { expiresAt: toIso(key.expiresAtMs) }),
     ...(key.revokedAtMs === undefined ? {} : { revokedAt: toIso(key.revokedAtMs) }),
@@ -40,43 +40,43 @@ export function toKeyReport(key: StoredApiKey, plans: Plans, nowMs: number): Key
   }
 }
 
-/** For people: one key, a line for each thing to know of it. */
-export function keyLines(report: KeyReport): string {
-  return table(
+/** The output for one key, for people. */
+export function formatKey(report: KeyReport): string {
+  return formatTable(
     [],
     [
-      ['key id', report.keyId],
+      ['key ID', report.keyId],
       ['hint', report.hint],
       ['owner', report.owner],
-      ['plan', `${report.plan}, ${limitsText(report)}`],
+      ['plan', `${report.plan}, ${formatLimits(report)}`],
       ['state', report.state],
-      ['created', toMinuteText(report.createdAt)],
-      ['expires', toMinuteText(report.expiresAt) || 'never'],
-      ...(report.revokedAt ? [['revoked', toMinuteText(report.revokedAt)]] : []),
-      ['last used', toMinuteText(report.lastUsedAt) || 'never'],
+      ['created', formatTime(report.createdAt)],
+      ['expires', formatTime(report.expiresAt) || 'never'],
+      ...(report.revokedAt ? [['revoked', formatTime(report.revokedAt)]] : []),
+      ['last used', formatTime(report.lastUsedAt) || 'never'],
     ],
   )
 }
 
-/** For people: many keys, a line each. */
-export function keyTable(reports: readonly KeyReport[], { isFiltered }: { readonly isFiltered: boolean }): string {
-  if (reports.length === 0) return isFiltered ? 'No API key is like that.\n' : 'There are no API keys yet.\n'
+/** The output for many keys, for people. */
+export function formatKeys(reports: readonly KeyReport[], { isFiltered }: { readonly isFiltered: boolean }): string {
+  if (reports.length === 0) return isFiltered ? 'No API key matches.\n' : 'There are no API keys yet.\n'
   const rows = reports.map((report) => [
     report.keyId,
     report.hint,
     report.owner,
     report.plan,
-    limitsText(report),
+    formatLimits(report),
     report.state,
-    toMinuteText(report.createdAt),
-    toMinuteText(report.expiresAt) || 'never',
-    toMinuteText(report.lastUsedAt) || 'never',
+    formatTime(report.createdAt),
+    formatTime(report.expiresAt) || 'never',
+    formatTime(report.lastUsedAt) || 'never',
   ])
-  return table(['KEY ID', 'HINT', 'OWNER', 'PLAN', 'LIMITS', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows)
+  return formatTable(['KEY ID', 'HINT', 'OWNER', 'PLAN', 'LIMITS', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows)
 }
 
-/** Columns side by side, without borders and colours, so that `grep` and `awk` read it too. */
-export function table(head: string[], rows: string[][]): string {
+/** Formats columns without borders and colors, so that `grep` and `awk` can process the output. */
+export function formatTable(head: string[], rows: string[][]): string {
   const none = {
     top: '',
     'top-mid': '',
@@ -93,16 +93,16 @@ export function table(head: string[], rows: string[][]): string {
   return `${lines.toString().replace(/ +$/gm, '')}\n`
 }
 
-function limitsText({ limits, ownLimits }: KeyReport): string {
+function formatLimits({ limits, ownLimits }: KeyReport): string {
   if (!limits) return 'no limits'
-  return `${limits.minute} a minute, ${limits.day} a day${ownLimits ? ' (its own)' : ''}`
+  return `${limits.minute} per minute, ${limits.day} per day${ownLimits ? ' (custom)' : ''}`
 }
 
 export function toIso(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-/** `2026-11-21 08:30Z`, from ISO 8601 in UTC. */
-function toMinuteText(iso: string | undefined): string {
+/** Formats ISO 8601 in UTC as `2026-11-21 08:30Z`. */
+function formatTime(iso: string | undefined): string {
   return iso === undefined ? '' : `${iso.slice(0, 16).replace('T', ' ')}Z`
 }

@@ -1,8 +1,8 @@
-import { Argument, Command, Option } from 'commander'
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import type { ChangedApiKey } from '../../core/announce-change.js'
 import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
 import { API_KEY_STATES } from '../../core/api-key.js'
-import { StoreUnavailable } from '../../core/errors.js'
+import { LimitsRequired, StoreUnavailable } from '../../core/errors.js'
 import type { PlanName, Plans } from '../../core/plan.js'
 import { PLAN_NAMES } from '../../core/plan.js'
 import type { ChangeApiKeyPlan } from '../../core/use-cases/change-api-key-plan.js'
@@ -13,11 +13,21 @@ import type { ShowApiKey } from '../../core/use-cases/show-api-key.js'
 import type { ShowUsage } from '../../core/use-cases/show-usage.js'
 import type { UnbanApiKey } from '../../core/use-cases/unban-api-key.js'
 import type { KeyReport } from './key-report.js'
-import { keyLines, keyTable, toKeyReport } from './key-report.js'
-import { dayOption, parseExpiry, jsonOption, parseKeyId, minuteOption, parseOwner, ownLimits, planOption } from './options.js'
-import { usageLines, toUsageReport } from './usage-report.js'
+import { formatKey, formatKeys, toKeyReport } from './key-report.js'
+import type { LimitOptions } from './options.js'
+import {
+  makeDayOption,
+  makeJsonOption,
+  makeMinuteOption,
+  makePlanOption,
+  parseExpiry,
+  parseKeyId,
+  parseOwner,
+  toLimits,
+} from './options.js'
+import { formatUsage, toUsageReport } from './usage-report.js'
 
-/** What an operator can do with API keys. */
+/** What operators can do with API keys. */
 export interface ApiKeyAdmin {
   readonly issue: IssueApiKey
   readonly list: ListApiKeys
@@ -32,182 +42,167 @@ export interface ApiKeyAdmin {
 }
 
 export interface KeysCommandDeps {
-  /** Opens the admin for one command and closes it afterwards. */
+  /** Opens the storage, runs `work` and closes the storage. */
   readonly withApiKeyAdmin: (work: (admin: ApiKeyAdmin) => Promise<void>) => Promise<void>
   readonly print: (text: string) => void
 }
 
-interface Limited {
-  readonly minute?: number
-  readonly day?: number
-}
-
-interface Printed {
+interface OutputOptions {
   readonly json?: true
 }
 
-const ROTATION = `
-To replace a key without a gap, issue a second one to its owner, wait until all callers use it, and revoke the first:
-both are valid meanwhile.`
+const ROTATION_HELP = `
+To replace a key without downtime, issue a second key to its owner, wait until all clients use it, and revoke the first.
+Both keys are valid in the meantime.`
 
 const EFFECTS = {
   'at once': 'It takes effect on the next request.',
-  'within 10 s': 'Redis could not be reached: it takes effect within 10 seconds.',
+  'within 10 s': 'Redis is unavailable: it takes effect within 10 seconds.',
 } as const
 
 /** `petstore keys …` */
 export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Command {
   const keys = new Command('keys')
-    .description('manage API keys, in the MongoDB and Redis that MONGODB_URL and REDIS_URL name')
-    .addHelpText('after', ROTATION)
-    .addHelpText('afterAll', '\nNeeds MONGODB_URL and REDIS_URL, as the service has them.')
-  const keyId = () => new Argument('<key-id>', 'the public name of a key, as list shows it: key_…')
+    .description('manage API keys in the MongoDB and Redis of MONGODB_URL and REDIS_URL')
+    .addHelpText('after', ROTATION_HELP)
+    .addHelpText('afterAll', '\nRequires MONGODB_URL and REDIS_URL with the same values as the service.')
+  const makeKeyIdArgument = () => new Argument('<key-id>', 'the public name of a key (key_…), as printed by list')
   const printJson = (value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`)
-  const printKey = (report: KeyReport, { json }: Printed) => (json ? printJson(report) : print(keyLines(report)))
-  const printChange = ({ key, takesEffect }: ChangedApiKey, admin: ApiKeyAdmin, { json }: Printed) => {
-    if (json) printJson({ ...report(key, admin), takesEffect })
-    else print(`${keyLines(report(key, admin))}\n${EFFECTS[takesEffect]}\n`)
+  const toReport = (key: StoredApiKey, admin: ApiKeyAdmin): KeyReport => toKeyReport(key, admin.plans, admin.nowMs())
+  const printChange = ({ key, takesEffect }: ChangedApiKey, admin: ApiKeyAdmin, { json }: OutputOptions) => {
+    const report = toReport(key, admin)
+    if (json) printJson({ ...report, takesEffect })
+    else print(`${formatKey(report)}\n${EFFECTS[takesEffect]}\n`)
   }
-  const report = (key: StoredApiKey, admin: ApiKeyAdmin) => toKeyReport(key, admin.plans, admin.nowMs())
 
   keys
     .command('issue')
-    .description('issue a key and print its secret, this once')
-    .addOption(planOption('the plan (required)').makeOptionMandatory())
-    .addOption(new Option('--owner <name>', 'whose key it is (required)').argParser(parseOwner).makeOptionMandatory())
-    .addOption(minuteOption())
-    .addOption(dayOption())
+    .description('issue a key and print its secret, which is shown only once')
+    .addOption(makePlanOption('the plan (required)').makeOptionMandatory())
+    .addOption(new Option('--owner <name>', 'the owner of the key (required)').argParser(parseOwner).makeOptionMandatory())
+    .addOption(makeMinuteOption())
+    .addOption(makeDayOption())
     .addOption(
       new Option(
         '--expires <when>',
-        'when it ends: in 90d, 12h or 30m, as 2027-01-31 begins in UTC, or at 2027-01-31T12:00Z (default: never)',
+        'when the key expires: in 90d, 12h or 30m, at the start of 2027-01-31 in UTC, or at 2027-01-31T12:00Z (default: never)',
       ),
     )
-    .addOption(jsonOption())
+    .addOption(makeJsonOption())
     .action(
       async (
-        { plan, owner, expires, json, ...limited }: { plan: PlanName; owner: string; expires?: string } & Limited & Printed,
+        { plan, owner, expires, json, ...limitOptions }: { plan: PlanName; owner: string; expires?: string } & LimitOptions & OutputOptions,
         command: Command,
       ) => {
-        const limits = toUsage(command, () => ownLimits(limited))
-        const expiresAtMs =
-          expires === undefined ? undefined : toUsage(command, () => parseExpiry(expires, Date.now()), "option '--expires'")
+        const limits = await rejectWrongUsage(command, () => toLimits(limitOptions))
+        const expiry =
+          expires === undefined
+            ? {}
+            : { expiresAtMs: await rejectWrongUsage(command, () => parseExpiry(expires, Date.now()), "option '--expires'") }
         await withApiKeyAdmin(async (admin) => {
-          const { key, secret } = await issueOrWarn(admin, {
-            owner,
-            plan,
-            ...limits,
-            ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
-          })
-          if (json) printJson({ key: secret, ...report(key, admin) })
-          else print(`The API key, shown this once and stored nowhere:\n\n  ${secret}\n\n${keyLines(report(key, admin))}`)
+          const newKey = { owner, plan, ...limits, ...expiry }
+          const { key, secret } = await rejectWrongUsage(command, () => issueOrWarn(admin, newKey))
+          const report = toReport(key, admin)
+          if (json) printJson({ key: secret, ...report })
+          else print(`The secret of the API key, which is shown only once and not stored:\n\n  ${secret}\n\n${formatKey(report)}`)
         })
       },
     )
 
   keys
     .command('list')
-    .description('list keys, the oldest first')
+    .description('list keys, oldest first')
     .addOption(new Option('--owner <name>', 'only keys of this owner').argParser(parseOwner))
-    .addOption(planOption('only keys on this plan'))
+    .addOption(makePlanOption('only keys on this plan'))
     .addOption(new Option('--state <state>', 'only keys in this state').choices(API_KEY_STATES))
-    .addOption(jsonOption())
-    .action(async ({ json, ...filter }: { owner?: string; plan?: PlanName; state?: ApiKeyState } & Printed) =>
+    .addOption(makeJsonOption())
+    .action(async ({ json, ...filter }: { owner?: string; plan?: PlanName; state?: ApiKeyState } & OutputOptions) =>
       withApiKeyAdmin(async (admin) => {
-        const reports = (await admin.list(filter)).map((key) => report(key, admin))
+        const reports = (await admin.list(filter)).map((key) => toReport(key, admin))
         if (json) printJson(reports)
-        else print(keyTable(reports, { isFiltered: Object.keys(filter).length > 0 }))
+        else print(formatKeys(reports, { isFiltered: Object.keys(filter).length > 0 }))
       }),
     )
 
-  keys
-    .command('show')
-    .description('show one key')
-    .addArgument(keyId())
-    .addOption(jsonOption())
-    .action(async (text: string, printed: Printed, command: Command) => {
-      const id = readKeyId(command, text)
-      await withApiKeyAdmin(async (admin) => printKey(report(await admin.show(id), admin), printed))
-    })
+  addKeyCommand('show', 'show a key', async (admin, keyId, { json }) => {
+    const report = toReport(await admin.show(keyId), admin)
+    if (json) printJson(report)
+    else print(formatKey(report))
+  })
 
   keys
     .command('plan')
-    .description('put a key on another plan; limits of its own are gone unless given again')
-    .addArgument(keyId())
+    .description('change the plan of a key; limits that you set on the key before are removed unless you pass them again')
+    .addArgument(makeKeyIdArgument())
     .addArgument(new Argument('<plan>', 'the plan').choices(PLAN_NAMES))
-    .addOption(minuteOption())
-    .addOption(dayOption())
-    .addOption(jsonOption())
-    .action(async (text: string, plan: PlanName, { json, ...limited }: Limited & Printed, command: Command) => {
-      const id = readKeyId(command, text)
-      const limits = toUsage(command, () => ownLimits(limited))
-      await withApiKeyAdmin(async (admin) => printChange(await admin.changePlan(id, { plan, ...limits }), admin, json ? { json } : {}))
-    })
-
-  keys
-    .command('revoke')
-    .description('make a key invalid, for good')
-    .addArgument(keyId())
-    .addOption(jsonOption())
-    .action(async (text: string, printed: Printed, command: Command) => {
-      const id = readKeyId(command, text)
-      await withApiKeyAdmin(async (admin) => printChange(await admin.revoke(id), admin, printed))
-    })
-
-  keys
-    .command('usage')
-    .description('show what a key has used and has left, its strikes and its ban')
-    .addArgument(keyId())
-    .addOption(jsonOption())
-    .action(async (text: string, { json }: Printed, command: Command) => {
-      const id = readKeyId(command, text)
+    .addOption(makeMinuteOption())
+    .addOption(makeDayOption())
+    .addOption(makeJsonOption())
+    .action(async (text: string, plan: PlanName, { json, ...limitOptions }: LimitOptions & OutputOptions, command: Command) => {
+      const keyId = await readKeyId(command, text)
+      const limits = await rejectWrongUsage(command, () => toLimits(limitOptions))
       await withApiKeyAdmin(async (admin) => {
-        const { key, usage } = await admin.usage(id)
-        const used = toUsageReport(key, usage)
-        if (json) printJson(used)
-        else print(usageLines(used))
+        const change = await rejectWrongUsage(command, () => admin.changePlan(keyId, { plan, ...limits }))
+        printChange(change, admin, json ? { json } : {})
       })
     })
 
-  keys
-    .command('unban')
-    .description('end the ban of a key, and forget its strikes and earlier bans')
-    .addArgument(keyId())
-    .addOption(jsonOption())
-    .action(async (text: string, { json }: Printed, command: Command) => {
-      const id = readKeyId(command, text)
-      await withApiKeyAdmin(async (admin) => {
-        const { key, outcome } = await admin.unban(id)
-        if (json) printJson({ keyId: key.keyId, outcome })
-        else print(outcome === 'lifted' ? 'The ban is lifted.\n' : 'The key was not banned; its strikes and earlier bans are forgotten.\n')
+  /** Adds a command whose only argument is a key ID. */
+  function addKeyCommand(
+    name: string,
+    description: string,
+    run: (admin: ApiKeyAdmin, keyId: string, output: OutputOptions) => Promise<void>,
+  ): void {
+    keys
+      .command(name)
+      .description(description)
+      .addArgument(makeKeyIdArgument())
+      .addOption(makeJsonOption())
+      .action(async (text: string, output: OutputOptions, command: Command) => {
+        const keyId = await readKeyId(command, text)
+        await withApiKeyAdmin((admin) => run(admin, keyId, output))
       })
-    })
+  }
+
+  addKeyCommand('revoke', 'revoke a key permanently', async (admin, keyId, output) => printChange(await admin.revoke(keyId), admin, output))
+  addKeyCommand('usage', 'show the used and remaining requests of a key, its strikes and its ban', async (admin, keyId, { json }) => {
+    const { key, usage } = await admin.usage(keyId)
+    const report = toUsageReport(key, usage)
+    if (json) printJson(report)
+    else print(formatUsage(report))
+  })
+  addKeyCommand('unban', 'lift the ban of a key and clear its strikes and ban history', async (admin, keyId, { json }) => {
+    const { key, outcome } = await admin.unban(keyId)
+    if (json) printJson({ keyId: key.keyId, outcome })
+    else print(outcome === 'lifted' ? 'The ban is lifted.\n' : 'The key was not banned. Its strikes and ban history are cleared.\n')
+  })
 
   return keys
 }
 
-function readKeyId(command: Command, text: string): string {
-  return toUsage(command, () => parseKeyId(text), "argument 'key-id'")
+function readKeyId(command: Command, text: string): Promise<string> {
+  return rejectWrongUsage(command, () => parseKeyId(text), "argument 'key-id'")
 }
 
-/** A key whose secret nobody has seen is one to revoke. */
+/** If issuing fails during an outage, a key may exist whose secret nobody has seen. */
 async function issueOrWarn(admin: ApiKeyAdmin, newKey: NewApiKey): Promise<IssuedApiKey> {
   try {
     return await admin.issue(newKey)
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    throw new StoreUnavailable(`${error.message}; the key may have been made all the same: look at petstore keys list, and revoke it`, {
+    throw new StoreUnavailable(`${error.message}; the key may exist nevertheless: find it with petstore keys list and revoke it`, {
       cause: error.cause,
     })
   }
 }
 
-/** What an option says is wrong usage, whether it is read by commander or here. */
-function toUsage<Value>(command: Command, read: () => Value, place = ''): Value {
+/** Reports values that this file or a use case rejects in the same way as values that commander rejects. */
+async function rejectWrongUsage<Value>(command: Command, run: () => Value | Promise<Value>, place = ''): Promise<Value> {
   try {
-    return read()
+    return await run()
   } catch (error) {
-    if (!(error instanceof Error)) throw error
-    return command.error(`error: ${place ? `${place}: ` : ''}${error.message}`)
+    if (error instanceof InvalidArgumentError) return command.error(`error: ${place ? `${place}: ` : ''}${error.message}`)
+    if (error instanceof LimitsRequired) return command.error(`error: ${error.message}: use --minute and --day`)
+    throw error
   }
 }

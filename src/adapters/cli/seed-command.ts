@@ -1,33 +1,31 @@
 import { SingleBar } from 'cli-progress'
 import { Command, Option } from 'commander'
 import type { Seed } from '../../core/use-cases/seed.js'
-import { parseCount, jsonOption } from './options.js'
+import { makeJsonOption, parseCount } from './options.js'
 
 export interface SeedCommandDeps {
-  /** Opens the store for one command and closes it afterwards. */
+  /** Opens the store, runs `work` and closes the store. */
   readonly withSeed: (work: (seed: Seed) => Promise<void>) => Promise<void>
   readonly print: (text: string) => void
-  /** Where the progress bar is drawn; nothing is drawn unless it is a terminal. */
+  /** Shows the progress bar if it is a terminal. */
   readonly progressTo: NodeJS.WriteStream
 }
 
 /** `petstore seed` */
 export function makeSeedCommand({ withSeed, print, progressTo }: SeedCommandDeps): Command {
   return new Command('seed')
-    .description(
-      'fill the store with sample pets and orders up to these numbers; what is there already counts, so it is safe to repeat, one run at a time',
-    )
-    .addOption(new Option('--pets <n>', 'pets in all').argParser(parseCount).default(1_000))
-    .addOption(new Option('--orders <n>', 'orders in all').argParser(parseCount).default(100))
-    .addOption(jsonOption())
-    .addHelpText('after', '\nNeeds MONGODB_URL and REDIS_URL, as the service has them.')
+    .description('add sample pets and orders until the store contains these numbers; safe to repeat, but do not run it concurrently')
+    .addOption(new Option('--pets <n>', 'total number of pets').argParser(parseCount).default(1_000))
+    .addOption(new Option('--orders <n>', 'total number of orders').argParser(parseCount).default(100))
+    .addOption(makeJsonOption())
+    .addHelpText('after', '\nRequires MONGODB_URL and REDIS_URL with the same values as the service.')
     .action(async ({ pets, orders, json }: { pets: number; orders: number; json?: true }) =>
       withSeed(async (seed) => {
         const bar = new SingleBar({
           format: '{bar} {percentage}% | {value} of {total} | {eta_formatted} left',
           stream: progressTo,
           clearOnComplete: true,
-          // Switched off, it would stay off in the terminal of whoever ends this with Ctrl-C.
+          // Otherwise cli-progress turns line wrapping off, and it stays off after Ctrl-C.
           linewrap: true,
         })
         const { petsAdded, ordersAdded } = await seed({ pets, orders }, (done, total) => {

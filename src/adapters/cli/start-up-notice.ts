@@ -3,16 +3,16 @@ import { quotaRulesFor } from '../../core/plan.js'
 import type { IssuedApiKey } from '../../core/use-cases/issue-api-key.js'
 
 export interface Started {
-  /** Where the API listens: `http://127.0.0.1:8080`. */
+  /** For example `http://127.0.0.1:8080`. */
   readonly apiUrl: string
   readonly adminUrl: string
   readonly docs: boolean
   readonly plans: Plans
-  /** Empty unless all data lives in the process. */
+  /** Empty unless all data lives in this process. */
   readonly demoKeys: readonly IssuedApiKey[]
 }
 
-/** What the service says at its start, to people. */
+/** The text that the service prints for people when it has started. */
 export function startUpNotice({ apiUrl, adminUrl, docs, plans, demoKeys }: Started): string {
   const isEmbedded = demoKeys.length > 0
   return [
@@ -24,7 +24,7 @@ export function startUpNotice({ apiUrl, adminUrl, docs, plans, demoKeys }: Start
     ...(docs ? [`Docs          ${apiUrl}/docs`] : []),
     `Admin         ${adminUrl}/metrics and ${adminUrl}/health`,
     '',
-    ...(isEmbedded ? demoKeyLines(demoKeys, plans) : ['An API key:  petstore keys issue --plan free --owner <name>']),
+    ...(isEmbedded ? formatDemoKeys(demoKeys, plans) : ['An API key:  petstore keys issue --plan free --owner <name>']),
     '',
     `  curl -i -H 'Authorization: Bearer ${demoKeys[0]?.secret ?? '<API key>'}' ${apiUrl}/v1/pets`,
     '',
@@ -32,10 +32,10 @@ export function startUpNotice({ apiUrl, adminUrl, docs, plans, demoKeys }: Start
   ].join('\n')
 }
 
-function demoKeyLines(demoKeys: readonly IssuedApiKey[], plans: Plans): string[] {
+function formatDemoKeys(demoKeys: readonly IssuedApiKey[], plans: Plans): string[] {
   const lines = demoKeys.map(({ key, secret }) => {
     const { limits } = quotaRulesFor(key, plans)
-    return `  ${key.plan.padEnd(10)}  ${secret}  ${limits.minute} a minute, ${limits.day} a day`
+    return `  ${key.plan.padEnd(10)}  ${secret}  ${limits.minute} per minute, ${limits.day} per day`
   })
-  return ['Demo keys, fresh at every start:', ...lines]
+  return ['Demo keys, generated at every start:', ...lines]
 }

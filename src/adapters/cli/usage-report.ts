@@ -2,7 +2,7 @@ import type { StoredApiKey } from '../../core/api-key.js'
 import type { PlanName } from '../../core/plan.js'
 import type { QuotaUsage } from '../../core/quota.js'
 import type { WindowName } from '../../core/window.js'
-import { toIso, table } from './key-report.js'
+import { formatTable, toIso } from './key-report.js'
 
 interface WindowReport {
   readonly limit: number
@@ -12,20 +12,20 @@ interface WindowReport {
   readonly resetAt: string
 }
 
-/** What `--json` prints. */
+/** The JSON output of `petstore keys usage`. */
 export interface UsageReport extends Readonly<Record<WindowName, WindowReport>> {
   readonly keyId: string
   readonly plan: PlanName
-  /** Of the current minute. */
+  /** In the current minute. */
   readonly strikes: number
-  /** ISO 8601 in UTC; absent when no ban holds. */
+  /** ISO 8601 in UTC. Absent if the key is not banned. */
   readonly bannedUntil?: string
-  /** Bans in a row. */
+  /** The number of consecutive bans. */
   readonly banLevel: number
 }
 
 export function toUsageReport({ keyId, plan }: StoredApiKey, { quota, used, strikes, bannedUntilMs, banLevel }: QuotaUsage): UsageReport {
-  const windowReport = (name: WindowName): WindowReport => ({
+  const toWindowReport = (name: WindowName): WindowReport => ({
     limit: quota[name].limit,
     used: used[name],
     remaining: quota[name].remaining,
@@ -34,23 +34,23 @@ export function toUsageReport({ keyId, plan }: StoredApiKey, { quota, used, stri
   return {
     keyId,
     plan,
-    minute: windowReport('minute'),
-    day: windowReport('day'),
+    minute: toWindowReport('minute'),
+    day: toWindowReport('day'),
     strikes,
     ...(bannedUntilMs === undefined ? {} : { bannedUntil: toIso(bannedUntilMs) }),
     banLevel,
   }
 }
 
-/** For people. */
-export function usageLines({ keyId, plan, minute, day, strikes, bannedUntil, banLevel }: UsageReport): string {
-  const row = (name: WindowName, { limit, used, remaining, resetAt }: WindowReport) => [
+/** The output of `petstore keys usage` for people. */
+export function formatUsage({ keyId, plan, minute, day, strikes, bannedUntil, banLevel }: UsageReport): string {
+  const toRow = (name: WindowName, { limit, used, remaining, resetAt }: WindowReport) => [
     name,
     `${used}`,
     `${remaining}`,
     `${limit}`,
     resetAt,
   ]
-  const ban = bannedUntil ? `banned until ${bannedUntil}, ${banLevel} in a row` : `not banned, ${strikes} strikes in this minute`
-  return `${keyId}, ${plan}: ${ban}\n\n${table(['WINDOW', 'USED', 'LEFT', 'LIMIT', 'RESETS'], [row('minute', minute), row('day', day)])}`
+  const ban = bannedUntil ? `banned until ${bannedUntil}, consecutive bans: ${banLevel}` : `not banned, strikes in this minute: ${strikes}`
+  return `${keyId}, ${plan}: ${ban}\n\n${formatTable(['WINDOW', 'USED', 'REMAINING', 'LIMIT', 'RESETS'], [toRow('minute', minute), toRow('day', day)])}`
 }

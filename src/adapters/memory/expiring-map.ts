@@ -1,16 +1,16 @@
 interface Entry<Value> {
   readonly value: Value
-  readonly endMs: number
+  readonly expiresAtMs: number
 }
 
 /**
- * A map whose entries each have an end. It does not grow without bound: every `set` looks at the next two entries on an
- * endless walk through the map and drops those that have ended, so that dead entries leave faster than new ones come.
+ * A map whose entries expire. Each `set` checks the next two entries of an endless iteration and removes those that have expired, so
+ * expired entries are removed faster than new ones are added.
  */
 export class ExpiringMap<Value> {
   readonly #entries = new Map<string, Entry<Value>>()
-  /** An iterator of a Map goes on through what is added behind it, so one walk meets every entry. */
-  #walk = this.#entries.entries()
+  /** The iterator of a Map also visits entries that are added during the iteration. */
+  #iterator = this.#entries.entries()
 
   get size(): number {
     return this.#entries.size
@@ -18,22 +18,22 @@ export class ExpiringMap<Value> {
 
   get(key: string, nowMs: number): Value | undefined {
     const entry = this.#entries.get(key)
-    return entry && nowMs < entry.endMs ? entry.value : undefined
+    return entry && nowMs < entry.expiresAtMs ? entry.value : undefined
   }
 
-  set(key: string, value: Value, endMs: number, nowMs: number): void {
-    this.#entries.set(key, { value, endMs })
-    this.#lookAtNext(nowMs)
-    this.#lookAtNext(nowMs)
+  set(key: string, value: Value, expiresAtMs: number, nowMs: number): void {
+    this.#entries.set(key, { value, expiresAtMs })
+    this.#checkNext(nowMs)
+    this.#checkNext(nowMs)
   }
 
-  #lookAtNext(nowMs: number): void {
-    const step = this.#walk.next()
+  #checkNext(nowMs: number): void {
+    const step = this.#iterator.next()
     if (step.done) {
-      this.#walk = this.#entries.entries()
+      this.#iterator = this.#entries.entries()
       return
     }
-    const [key, { endMs }] = step.value
-    if (nowMs >= endMs) this.#entries.delete(key)
+    const [key, { expiresAtMs }] = step.value
+    if (nowMs >= expiresAtMs) this.#entries.delete(key)
   }
 }

@@ -1,5 +1,5 @@
 import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
-import { isUseToNote } from '../../core/api-key.js'
+import { mustRecordUse } from '../../core/api-key.js'
 import type { PlanName, Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
@@ -14,7 +14,7 @@ export class MemoryApiKeyStore implements ApiKeyStore {
   async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
     if (this.#keyIds.has(key.secretHash) || this.#byKeyId.has(key.keyId)) return 'taken'
     this.#keyIds.set(key.secretHash, key.keyId)
-    this.#keep(key)
+    this.#store(key)
     return 'inserted'
   }
 
@@ -23,7 +23,7 @@ export class MemoryApiKeyStore implements ApiKeyStore {
     if (!stored) return undefined
     const { lastUsedAtMs, ...key } = stored
     const nowMs = this.clock.nowMs()
-    if (isUseToNote(key, lastUsedAtMs, nowMs)) this.#keep({ ...key, lastUsedAtMs: nowMs })
+    if (mustRecordUse(key, lastUsedAtMs, nowMs)) this.#store({ ...key, lastUsedAtMs: nowMs })
     return key
   }
 
@@ -32,27 +32,27 @@ export class MemoryApiKeyStore implements ApiKeyStore {
   }
 
   async list({ owner, plan }: { owner?: string; plan?: PlanName }): Promise<readonly StoredApiKey[]> {
-    const isListed = (key: ApiKey) => (owner === undefined || key.owner === owner) && (plan === undefined || key.plan === plan)
-    return [...this.#byKeyId.values()].filter(isListed).toSorted((a, b) => a.createdAtMs - b.createdAtMs || (a.keyId < b.keyId ? -1 : 1))
+    const isMatch = (key: ApiKey) => (owner === undefined || key.owner === owner) && (plan === undefined || key.plan === plan)
+    return [...this.#byKeyId.values()].filter(isMatch).toSorted((a, b) => a.createdAtMs - b.createdAtMs || (a.keyId < b.keyId ? -1 : 1))
   }
 
   async changePlan(keyId: string, { plan, limits }: Subscription): Promise<StoredApiKey | undefined> {
     const stored = this.#byKeyId.get(keyId)
-    if (!stored) return undefined
+    if (!stored || stored.revokedAtMs !== undefined) return undefined
     const changed: StoredApiKey & { limits?: Limits } = { ...stored, plan, version: stored.version + 1 }
     delete changed.limits
-    return this.#keep(limits ? { ...changed, limits } : changed)
+    return this.#store(limits ? { ...changed, limits } : changed)
   }
 
   async revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined> {
     const stored = this.#byKeyId.get(keyId)
     if (!stored || stored.revokedAtMs !== undefined) return stored
-    return this.#keep({ ...stored, revokedAtMs: atMs, version: stored.version + 1 })
+    return this.#store({ ...stored, revokedAtMs: atMs, version: stored.version + 1 })
   }
 
-  #keep(key: StoredApiKey): StoredApiKey {
-    const kept = Object.freeze({ ...key, ...(key.limits ? { limits: Object.freeze({ ...key.limits }) } : {}) })
-    this.#byKeyId.set(key.keyId, kept)
-    return kept
+  #store(key: StoredApiKey): StoredApiKey {
+    const stored = Object.freeze({ ...key, ...(key.limits ? { limits: Object.freeze({ ...key.limits }) } : {}) })
+    this.#byKeyId.set(key.keyId, stored)
+    return stored
   }
 }

@@ -10,9 +10,9 @@ export class MemoryIdempotencyStore implements IdempotencyStore {
 
   async claim({ keyId, idempotencyKey }: IdempotencyScope, offered: IdempotencyRecord): Promise<IdempotencyRecord> {
     const nowMs = this.clock.nowMs()
-    const name = JSON.stringify([keyId, idempotencyKey])
-    const there = this.#records.get(name, nowMs)
-    if (!there) this.#records.set(name, offered, nowMs + IDEMPOTENCY_MS, nowMs)
-    return there ?? offered
+    const scope = JSON.stringify([keyId, idempotencyKey])
+    const existing = this.#records.get(scope, nowMs)
+    if (!existing) this.#records.set(scope, offered, nowMs + IDEMPOTENCY_MS, nowMs)
+    return existing ?? offered
   }
 }

@@ -4,13 +4,13 @@ import type { PetIds } from '../../core/ports/pet-ids.js'
 export class MemoryPetIds implements PetIds {
   #last: bigint
 
-  /** Ids begin behind `last`, 0 or more. */
+  /** The first ID is `last` + 1. `last` is 0 or more. */
   constructor(last = 0n) {
     this.#last = last
   }
 
   async next(): Promise<bigint> {
-    if (this.#last >= MAX_ASSIGNED_ID) throw new Error('All pet ids up to 2^53 − 1 have been given out')
+    if (this.#last >= MAX_ASSIGNED_ID) throw new Error('All pet IDs up to 2^53 − 1 have been assigned')
     return ++this.#last
   }
 }

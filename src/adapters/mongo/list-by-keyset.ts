@@ -2,7 +2,7 @@ import type { Collection, Filter } from 'mongodb'
 import type { PageRequest } from '../../core/page.js'
 import { callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
 
-/** Served by the index on `_id`, or on `{status, _id}`: page 5,000 costs what page 1 costs. */
+/** Reads one page with an index on `_id` or `{status, _id}`, so every page costs the same. */
 export async function listByKeyset<Status extends string, Row extends { _id: bigint; status: Status }>(
   collection: Collection<Row>,
   { limit, status, after }: PageRequest<Status>,

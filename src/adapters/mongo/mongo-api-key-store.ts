@@ -1,14 +1,14 @@
 import type { Collection, Db, Filter, UpdateFilter } from 'mongodb'
 import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
-import { isUseToNote } from '../../core/api-key.js'
+import { mustRecordUse } from '../../core/api-key.js'
 import type { PlanName, Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { Limits } from '../../core/quota.js'
-import { callMongo, isDuplicateKey, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 interface ApiKeyDocument {
-  /** The key id. */
+  /** The key ID. */
   _id: string
   secretHash: string
   hint: string
@@ -16,11 +16,14 @@ interface ApiKeyDocument {
   plan: PlanName
   limits?: Limits
   createdAt: Date
+  /** The key version. The field keeps its original name, so that keys that are already stored stay valid. */
   generation: number
   expiresAt?: Date
   revokedAt?: Date
   lastUsedAt?: Date
 }
+
+const NOT_REVOKED = { revokedAt: { $exists: false } }
 
 export class MongoApiKeyStore implements ApiKeyStore {
   readonly #keys: Collection<ApiKeyDocument>
@@ -37,7 +40,7 @@ export class MongoApiKeyStore implements ApiKeyStore {
       await callMongo(() => this.#keys.insertOne(toDocument(key), SERVER_TIME_LIMIT))
       return 'inserted'
     } catch (error) {
-      if (isDuplicateKey(error)) return 'taken'
+      if (isDuplicateKeyError(error)) return 'taken'
       throw error
     }
   }
@@ -47,9 +50,9 @@ export class MongoApiKeyStore implements ApiKeyStore {
     if (!found) return undefined
     const { lastUsedAtMs, ...key } = toStoredKey(found)
     const nowMs = this.clock.nowMs()
-    // Nobody waits for the note, and no request fails for it: the next look-up makes it anew.
-    if (isUseToNote(key, lastUsedAtMs, nowMs))
-      this.#change({ _id: found._id }, { $set: { lastUsedAt: new Date(nowMs) } }).catch(() => undefined)
+    // Runs in the background: if it fails, the next lookup records the use.
+    if (mustRecordUse(key, lastUsedAtMs, nowMs))
+      this.#update({ _id: found._id }, { $set: { lastUsedAt: new Date(nowMs) } }).catch(() => undefined)
     return key
   }
 
@@ -65,49 +68,46 @@ export class MongoApiKeyStore implements ApiKeyStore {
   }
 
   async changePlan(keyId: string, { plan, limits }: Subscription): Promise<StoredApiKey | undefined> {
-    const ownLimits = limits ? { $set: { plan, limits } } : { $set: { plan }, $unset: { limits: true as const } }
-    return this.#change({ _id: keyId }, { ...ownLimits, $inc: { generation: 1 } })
+    const change = limits ? { $set: { plan, limits } } : { $set: { plan }, $unset: { limits: true as const } }
+    return this.#update({ _id: keyId, ...NOT_REVOKED }, { ...change, $inc: { generation: 1 } })
   }
 
   async revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined> {
-    const revoked = await this.#change(
-      { _id: keyId, revokedAt: { $exists: false } },
-      { $set: { revokedAt: new Date(atMs) }, $inc: { generation: 1 } },
-    )
+    const revoked = await this.#update({ _id: keyId, ...NOT_REVOKED }, { $set: { revokedAt: new Date(atMs) }, $inc: { generation: 1 } })
     return revoked ?? this.findById(keyId)
   }
 
-  async #change(filter: Filter<ApiKeyDocument>, update: UpdateFilter<ApiKeyDocument>): Promise<StoredApiKey | undefined> {
-    const changed = await callMongo(() => this.#keys.findOneAndUpdate(filter, update, { returnDocument: 'after', ...SERVER_TIME_LIMIT }))
-    return changed ? toStoredKey(changed) : undefined
+  async #update(filter: Filter<ApiKeyDocument>, update: UpdateFilter<ApiKeyDocument>): Promise<StoredApiKey | undefined> {
+    const updated = await callMongo(() => this.#keys.findOneAndUpdate(filter, update, { returnDocument: 'after', ...SERVER_TIME_LIMIT }))
+    return updated ? toStoredKey(updated) : undefined
   }
 }
 
-function toDocument({ keyId, limits, createdAtMs, expiresAtMs, revokedAtMs, ...same }: ApiKey): ApiKeyDocument {
+function toDocument({ keyId, limits, createdAtMs, expiresAtMs, revokedAtMs, ...rest }: ApiKey): ApiKeyDocument {
   return {
     _id: keyId,
-    secretHash: same.secretHash,
-    hint: same.hint,
-    owner: same.owner,
-    plan: same.plan,
+    secretHash: rest.secretHash,
+    hint: rest.hint,
+    owner: rest.owner,
+    plan: rest.plan,
     ...(limits ? { limits: { minute: limits.minute, day: limits.day } } : {}),
     createdAt: new Date(createdAtMs),
-    generation: same.version,
+    generation: rest.version,
     ...(expiresAtMs === undefined ? {} : { expiresAt: new Date(expiresAtMs) }),
     ...(revokedAtMs === undefined ? {} : { revokedAt: new Date(revokedAtMs) }),
   }
 }
 
-function toStoredKey({ _id, limits, createdAt, expiresAt, revokedAt, lastUsedAt, ...same }: ApiKeyDocument): StoredApiKey {
+function toStoredKey({ _id, limits, createdAt, expiresAt, revokedAt, lastUsedAt, ...rest }: ApiKeyDocument): StoredApiKey {
   return {
     keyId: _id,
-    secretHash: same.secretHash,
-    hint: same.hint,
-    owner: same.owner,
-    plan: same.plan,
+    secretHash: rest.secretHash,
+    hint: rest.hint,
+    owner: rest.owner,
+    plan: rest.plan,
     ...(limits ? { limits: { minute: limits.minute, day: limits.day } } : {}),
     createdAtMs: createdAt.getTime(),
-    version: same.generation,
+    version: rest.generation,
     ...(expiresAt ? { expiresAtMs: expiresAt.getTime() } : {}),
     ...(revokedAt ? { revokedAtMs: revokedAt.getTime() } : {}),
     ...(lastUsedAt ? { lastUsedAtMs: lastUsedAt.getTime() } : {}),

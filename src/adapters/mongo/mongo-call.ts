@@ -9,34 +9,34 @@ import {
 } from 'mongodb'
 import { StoreUnavailable } from '../../core/errors.js'
 
-/** The longest that a request waits for one operation, whatever keeps it: selection, the pool, the network or the server. */
+/** The longest wait for one operation, including server selection, the connection pool, the network and the server. */
 export const CALL_TIMEOUT_MS = 1_500
 
-/** Passed with every operation: the server itself gives up when nobody can be waiting any more. */
+/** Passed with every operation, so that the server stops working on it when the call has timed out. */
 export const SERVER_TIME_LIMIT = { maxTimeMS: CALL_TIMEOUT_MS }
 
-/** Runs one operation. Throws `StoreUnavailable` when MongoDB cannot be reached, cannot serve it now, or does not answer in time: whether a write took place is then unknown. */
+/** Runs one operation. Throws `StoreUnavailable` during an outage and after `timeoutMs`. It is then unknown whether a write took place. */
 export async function callMongo<Value>(operation: () => Promise<Value>, timeoutMs = CALL_TIMEOUT_MS): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new StoreUnavailable(`MongoDB did not answer within ${timeoutMs} ms`)), timeoutMs)
+    timer = setTimeout(() => reject(new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)), timeoutMs)
   })
   try {
     return await Promise.race([operation(), timeout])
   } catch (error) {
     if (!isOutage(error)) throw error
-    throw new StoreUnavailable('MongoDB could not serve this', { cause: error })
+    throw new StoreUnavailable('MongoDB is unavailable', { cause: error })
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** MongoDB and what speaks its protocol word this differently: the code is what they agree on. */
-export function isDuplicateKey(error: unknown): boolean {
+/** Compares the code, because MongoDB and compatible servers use different messages. */
+export function isDuplicateKeyError(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === 11000
 }
 
-/** By their names in MongoDB's list of error codes. The first two say that the server itself failed, as one does while it recovers. */
+/** Codes and names from MongoDB's list of error codes. Servers return the first two while they recover. */
 const OUTAGE_CODES = new Map([
   [1, 'InternalError'],
   [8, 'UnknownError'],
@@ -61,13 +61,13 @@ const OUTAGE_CODES = new Map([
   [13436, 'NotPrimaryOrSecondary'],
 ])
 
-/** What the server itself calls worth another try. */
+/** Labels that the server adds to errors that a client may retry. */
 const OUTAGE_LABELS = ['RetryableWriteError', 'RetryableError', 'SystemOverloadedError']
 
-const DNS_LOOKUPS = new Set<string | undefined>(['querySrv', 'queryTxt', 'getaddrinfo'])
-const CLOSED_CONNECTION = new Set<string | undefined>(['EPIPE', 'ECONNRESET'])
+const DNS_SYSTEM_CALLS = new Set<string | undefined>(['querySrv', 'queryTxt', 'getaddrinfo'])
+const CLOSED_CONNECTION_CODES = new Set<string | undefined>(['EPIPE', 'ECONNRESET'])
 
-/** Whether the request may be right, but cannot be served now: the server is away, starting, stopping, stepping down or out of time. */
+/** Whether a later attempt may succeed: the server is unreachable, starting, stopping, stepping down or too slow. */
 export function isOutage(error: unknown): boolean {
   if (
     error instanceof MongoNetworkError ||
@@ -78,10 +78,10 @@ export function isOutage(error: unknown): boolean {
   ) {
     return true
   }
-  // The driver passes on some errors of Node as they are: a failed DNS lookup, and a write to a connection that the server has just closed.
+  // The driver does not wrap some Node.js errors: failed DNS lookups, and writes to a connection that the server has just closed.
   const { syscall, code } = (error ?? {}) as Partial<NodeJS.ErrnoException>
-  if (DNS_LOOKUPS.has(syscall) || CLOSED_CONNECTION.has(code)) return true
-  // The driver does not export the error of a pool without a free connection.
+  if (DNS_SYSTEM_CALLS.has(syscall) || CLOSED_CONNECTION_CODES.has(code)) return true
+  // The driver does not export this class.
   if (error instanceof MongoError && error.name === 'MongoWaitQueueTimeoutError') return true
   return (
     error instanceof MongoServerError && (OUTAGE_CODES.has(Number(error.code)) || OUTAGE_LABELS.some((label) => error.hasErrorLabel(label)))

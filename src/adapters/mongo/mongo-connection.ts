@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { unescape } from 'node:querystring'
 import { createSecureContext } from 'node:tls'
 import type { Db } from 'mongodb'
 import type { MongoClientOptions, MongoOptions } from 'mongodb'
@@ -9,38 +10,38 @@ import { callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 const DEFAULT_DATABASE = 'petstore'
 
-/** The longest that the driver waits for a server, a free connection or an answer, each within the 1.5 s of a call. */
+/** The longest that the driver waits for a server, a free connection or a response. Each must fit into the 1.5 s of a call. */
 const NETWORK_TIMEOUT_MS = 1_400
 
-/** Less than the socket's time by this, so that the answer that a majority is missing arrives. */
-const ANSWER_TRAVELS_MS = 400
+/** The write concern times out this much earlier than the socket, so that the error from the server still arrives. */
+const RESPONSE_MARGIN_MS = 400
 
 export interface MongoConnectionOptions {
-  /** The longest that an answer may take before its connection counts as broken; 0 for as long as the server is alive. */
+  /** The longest wait for a response before the connection counts as broken. 0: no limit while the server is alive. */
   readonly responseTimeoutMs?: number
 }
 
-/** A pool of connections to one database. Once `open`, it opens connections when they are needed, and again whenever MongoDB returns. */
+/** A connection pool for one database. Once `open`, it connects on demand and reconnects after an outage. */
 export class MongoConnection {
   readonly db: Db
   readonly #client: MongoClient
 
-  /** `url` names the database in its path (`petstore` when it does not). Nothing is connected yet. Throws `SettingError` for a URL that cannot be used. */
+  /** Uses the database in the path of `url`, or `petstore`. Does not connect. Throws `SettingError` if the URL cannot be used. */
   constructor(url: string, { responseTimeoutMs = NETWORK_TIMEOUT_MS }: MongoConnectionOptions = {}) {
     try {
-      this.#client = new MongoClient(url, optionsWith(responseTimeoutMs))
-      checkTlsFiles(this.#client.options)
+      this.#client = new MongoClient(url, makeOptions(responseTimeoutMs))
       const named = this.#client.db().databaseName
       const isDefault = named === 'test' && !/^[^?]*\/test([?]|$)/.test(url)
       this.db = this.#client.db(isDefault ? DEFAULT_DATABASE : named)
     } catch (error) {
-      throw new SettingError(`MONGODB_URL cannot be used: ${sayable(error)}`, { cause: error })
+      throw toSettingError(error, url)
     }
+    checkTlsFiles(this.#client.options)
   }
 
   /**
-   * Throws `StoreUnavailable`, and may then be tried again. What is used without it opens by itself, but only once: a client of the
-   * driver whose first attempt failed stays closed for ever.
+   * Connects. Throws `StoreUnavailable`; you may then retry. Always call this first: operations also connect an unopened client, but if
+   * that attempt fails, the driver's client stays closed permanently.
    */
   async open(): Promise<void> {
     await callMongo(() => this.#client.connect())
@@ -59,18 +60,18 @@ export class MongoConnection {
   }
 }
 
-function optionsWith(responseTimeoutMs: number): MongoClientOptions {
+function makeOptions(responseTimeoutMs: number): MongoClientOptions {
   return {
     appName: 'petstore',
     serverSelectionTimeoutMS: NETWORK_TIMEOUT_MS,
     connectTimeoutMS: NETWORK_TIMEOUT_MS,
     waitQueueTimeoutMS: NETWORK_TIMEOUT_MS,
-    // A frozen server and a half-open connection look alike: nothing comes back. Both end here.
+    // Also ends waiting for a frozen server and on a half-open connection.
     socketTimeoutMS: responseTimeoutMs,
-    // Acknowledged means on the journals of a majority: no failover takes it back. One by one, because only so they go before the URL's.
+    // Acknowledged writes are on the journals of a majority, so no failover loses them. Only separate options override those of the URL.
     w: 'majority',
     journal: true,
-    wtimeoutMS: Math.max(0, responseTimeoutMs - ANSWER_TRAVELS_MS),
+    wtimeoutMS: Math.max(0, responseTimeoutMs - RESPONSE_MARGIN_MS),
     readConcernLevel: 'majority',
     readPreference: 'primary',
     retryWrites: true,
@@ -88,17 +89,21 @@ function checkTlsFiles(options: MongoOptions): void {
   for (const name of Object.keys(TLS_FILE_CHECKS) as (keyof typeof TLS_FILE_CHECKS)[]) {
     const path = options[name]
     if (path === undefined) continue
-    if (!options.tls) throw new Error(`${name} requires tls=true`)
+    if (!options.tls) throw new SettingError(`MONGODB_URL cannot be used: ${name} requires tls=true`)
     try {
       TLS_FILE_CHECKS[name](readFileSync(path), options)
     } catch (error) {
-      throw new Error(`cannot read ${name} ${path} (${(error as NodeJS.ErrnoException).code})`, { cause: error })
+      const { code } = error as NodeJS.ErrnoException
+      throw new SettingError(`MONGODB_URL cannot be used: cannot read ${name} ${path} (${code})`, { cause: error })
     }
   }
 }
 
-/** The driver's message may contain the URL, a part of it or the value of an option, and so a password. */
-function sayable(error: unknown): string {
-  const message = error instanceof Error ? error.message : ''
-  return message === '' || /:\/\/|^Unable to parse/.test(message) ? 'it is malformed' : message.replace(/,? got:?.*/s, '')
+/** The driver's message is repeated only if it contains no part of the URL except option names: any other part may be a secret. */
+export function toSettingError(error: unknown, url: string): SettingError {
+  const message = (error instanceof Error ? error.message : '').replace(/,? got:?.*/s, '')
+  const optionNames = new Set(Array.from(url.matchAll(/[?&](\w+)=/g), ([, name]) => name))
+  const parts = url.split(/[/?&=,:@+]/).filter((part) => part !== '' && !optionNames.has(part))
+  const isSafe = message !== '' && !parts.some((part) => message.includes(part) || message.includes(unescape(part)))
+  return new SettingError(`MONGODB_URL cannot be used: ${isSafe ? message : 'it is malformed or an option is not valid'}`, { cause: error })
 }

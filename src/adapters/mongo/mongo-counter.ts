@@ -1,20 +1,20 @@
 import type { Collection, Db } from 'mongodb'
 import { MAX_ASSIGNED_ID } from '../../core/int64.js'
-import { callMongo, isDuplicateKey, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 interface CounterDocument {
   _id: string
-  /** The last id given out to anybody. */
+  /** The last ID that was assigned. */
   last: bigint
 }
 
-/** Both ends included. */
+/** Includes both ends. */
 export interface IdRange {
   readonly first: bigint
   readonly last: bigint
 }
 
-/** Ids for one collection, from a document that all replicas count up. */
+/** Assigns the IDs of one collection from a counter document that all replicas share. */
 export class MongoCounter {
   readonly #counters: Collection<CounterDocument>
 
@@ -26,44 +26,44 @@ export class MongoCounter {
   }
 
   /**
-   * Takes the next `count` ids for the caller alone, fewer where the range ends at 2^53 − 1.
-   * Throws `StoreUnavailable` (the ids may then be taken, by nobody) and a plain error when none is left.
+   * Reserves the next `count` IDs, or fewer at the end of the range, 2^53 − 1. Throws `StoreUnavailable` (the IDs may then be lost), and a
+   * plain error if no ID is left.
    */
   async take(count: number): Promise<IdRange> {
-    const end = await this.#advance(BigInt(count))
+    const end = await this.#increment(BigInt(count))
     const first = end - BigInt(count) + 1n
-    if (first > MAX_ASSIGNED_ID) throw new Error(`All ids of ${this.name} up to 2^53 − 1 have been given out`)
+    if (first > MAX_ASSIGNED_ID) throw new Error(`All ${this.name} IDs up to 2^53 − 1 have been assigned`)
     return { first, last: end < MAX_ASSIGNED_ID ? end : MAX_ASSIGNED_ID }
   }
 
-  /** All of `count`, or a plain error. */
+  /** Like `take`, but also throws a plain error if fewer than `count` IDs are left. */
   async takeAll(count: number): Promise<IdRange> {
     const range = await this.take(count)
-    if (range.last - range.first + 1n < BigInt(count)) throw new Error(`Fewer than ${count} ids of ${this.name} were left`)
+    if (range.last - range.first + 1n < BigInt(count)) throw new Error(`Fewer than ${count} ${this.name} IDs are left`)
     return range
   }
 
-  async #advance(count: bigint): Promise<bigint> {
-    const advanced = await this.#increment(count)
-    if (advanced !== undefined) return advanced
-    await this.#begin()
-    const last = await this.#increment(count)
-    if (last === undefined) throw new Error(`The counter of ${this.name} was there and is gone`)
+  async #increment(count: bigint): Promise<bigint> {
+    const incremented = await this.#tryIncrement(count)
+    if (incremented !== undefined) return incremented
+    await this.#create()
+    const last = await this.#tryIncrement(count)
+    if (last === undefined) throw new Error(`The counter of ${this.name} was deleted`)
     return last
   }
 
-  /** Not an upsert: what that returns to replicas that make the counter at once is not the same with everything that speaks MongoDB's protocol. */
-  async #begin(): Promise<void> {
+  /** Not an upsert, because compatible servers return different results for concurrent upserts. */
+  async #create(): Promise<void> {
     try {
       await callMongo(() => this.#counters.insertOne({ _id: this.name, last: 0n }, SERVER_TIME_LIMIT))
     } catch (error) {
-      // Another replica was first.
-      if (!isDuplicateKey(error)) throw error
+      // Another replica has created it.
+      if (!isDuplicateKeyError(error)) throw error
     }
   }
 
-  /** Absent while nobody has made the counter. */
-  async #increment(count: bigint): Promise<bigint | undefined> {
+  /** Returns `undefined` if the counter does not exist. */
+  async #tryIncrement(count: bigint): Promise<bigint | undefined> {
     const counter = await callMongo(() =>
       this.#counters.findOneAndUpdate({ _id: this.name }, { $inc: { last: count } }, { returnDocument: 'after', ...SERVER_TIME_LIMIT }),
     )

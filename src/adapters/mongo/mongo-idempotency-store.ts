@@ -3,18 +3,18 @@ import type { Collection, Db } from 'mongodb'
 import type { Clock } from '../../core/ports/clock.js'
 import type { IdempotencyRecord, IdempotencyScope, IdempotencyStore } from '../../core/ports/idempotency-store.js'
 import { IDEMPOTENCY_MS } from '../../core/ports/idempotency-store.js'
-import { callMongo, isDuplicateKey, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 interface IdempotencyDocument {
   /** SHA-256 of the scope. */
   _id: string
   fingerprint: string
   petId: bigint
-  /** A TTL index removes the record some time after this; until then the claim itself looks past it. */
+  /** A TTL index removes the record some time after this. Until then, `claim` ignores and replaces it. */
   expiresAt: Date
 }
 
-const ATTEMPTS = 3
+const MAX_ATTEMPTS = 3
 
 export class MongoIdempotencyStore implements IdempotencyStore {
   readonly #records: Collection<IdempotencyDocument>
@@ -30,34 +30,34 @@ export class MongoIdempotencyStore implements IdempotencyStore {
     const id = createHash('sha256')
       .update(JSON.stringify([scope.keyId, scope.idempotencyKey]))
       .digest('hex')
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const record = (await this.#insert(id, offered)) ?? (await this.#takeOver(id, offered))
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const record = (await this.#insert(id, offered)) ?? (await this.#keepOrReplace(id, offered))
       if (record) return record
     }
-    throw new Error('An idempotency record was there and gone again, time after time')
+    throw new Error(`An idempotency record appeared and disappeared in each of ${MAX_ATTEMPTS} attempts`)
   }
 
-  /** Not one upsert for both: what that returns to concurrent claims of a new record is not the same with everything that speaks MongoDB's protocol. */
+  /** Not an upsert, because compatible servers return different results for concurrent upserts. Returns `undefined` if a record exists. */
   async #insert(id: string, offered: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     const { fingerprint, petId } = offered
     try {
-      await callMongo(() => this.#records.insertOne({ _id: id, fingerprint, petId, expiresAt: this.#end() }, SERVER_TIME_LIMIT))
+      await callMongo(() => this.#records.insertOne({ _id: id, fingerprint, petId, expiresAt: this.#getExpiry() }, SERVER_TIME_LIMIT))
       return offered
     } catch (error) {
-      if (isDuplicateKey(error)) return undefined
+      if (isDuplicateKeyError(error)) return undefined
       throw error
     }
   }
 
-  /** One update decides: each field keeps its value in a record that is live, and takes the offered one in any other. Absent when the TTL index was faster. */
-  async #takeOver(id: string, { fingerprint, petId }: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
+  /** Keeps a valid record and overwrites an expired one, in one atomic update. Returns `undefined` if the TTL index has removed the record. */
+  async #keepOrReplace(id: string, { fingerprint, petId }: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     const now = new Date(this.clock.nowMs())
-    const keepLive = (field: string, offered: unknown) => ({ $cond: [{ $gt: ['$expiresAt', now] }, `$${field}`, { $literal: offered }] })
+    const keepIfValid = (field: string, offered: unknown) => ({ $cond: [{ $gt: ['$expiresAt', now] }, `$${field}`, { $literal: offered }] })
     const update = {
       $set: {
-        fingerprint: keepLive('fingerprint', fingerprint),
-        petId: keepLive('petId', petId),
-        expiresAt: keepLive('expiresAt', this.#end()),
+        fingerprint: keepIfValid('fingerprint', fingerprint),
+        petId: keepIfValid('petId', petId),
+        expiresAt: keepIfValid('expiresAt', this.#getExpiry()),
       },
     }
     const record = await callMongo(() =>
@@ -66,7 +66,7 @@ export class MongoIdempotencyStore implements IdempotencyStore {
     return record ? { fingerprint: record.fingerprint, petId: record.petId } : undefined
   }
 
-  #end(): Date {
+  #getExpiry(): Date {
     return new Date(this.clock.nowMs() + IDEMPOTENCY_MS)
   }
 }

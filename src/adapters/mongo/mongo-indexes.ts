@@ -1,8 +1,8 @@
 import type { CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
 import { MongoServerError } from 'mongodb'
-import { OperatorError, SettingError, StoreUnavailable } from '../../core/errors.js'
+import { OperatorError, StoreUnavailable } from '../../core/errors.js'
 import { isOutage } from './mongo-call.js'
-import { MongoConnection } from './mongo-connection.js'
+import { MongoConnection, toSettingError } from './mongo-connection.js'
 
 interface Index {
   readonly collection: string
@@ -18,58 +18,55 @@ const INDEXES: readonly Index[] = [
 ]
 
 /** Unauthorized, AuthenticationFailed. */
-const REFUSALS_OF_THE_USER = new Set([13, 18])
+const AUTHENTICATION_ERROR_CODES = new Set([13, 18])
 
 /**
- * Makes every index that is missing; any number of replicas may do so at once. Building one over existing data takes as long
- * as it takes, so this uses connections of its own. Throws `StoreUnavailable`, and
- * `OperatorError` with the index and the reason when MongoDB answers that it will not.
+ * Creates all missing indexes. Replicas may run this concurrently. Uses its own connection without a response timeout, because indexing
+ * existing data can take long. Throws `StoreUnavailable`, and `OperatorError` with the index and the reason if MongoDB rejects an index.
  */
 export async function ensureIndexes(url: string): Promise<void> {
   const connection = new MongoConnection(url, { responseTimeoutMs: 0 })
   try {
-    const quorum = await commitQuorum(connection.db)
-    for (const index of INDEXES) await ensureIndex(connection.db, index, quorum)
+    const quorum = await getCommitQuorum(connection.db, url)
+    for (const index of INDEXES) await ensureIndex(connection.db, url, index, quorum)
   } finally {
     await connection.close()
   }
 }
 
 /**
- * A replica set waits by default for every voting member before an index is ready, so that one member that is down blocks it: a
- * majority is enough. A standalone server rejects the option.
+ * By default, a replica set waits for every voting member before an index is ready, so one unavailable member blocks it. A majority is
+ * enough. A standalone server rejects the option.
  */
-async function commitQuorum(db: Db): Promise<Pick<CreateIndexesOptions, 'commitQuorum'>> {
-  const { setName } = await explained('the command hello', () => db.command({ hello: 1 }))
+async function getCommitQuorum(db: Db, url: string): Promise<Pick<CreateIndexesOptions, 'commitQuorum'>> {
+  const { setName } = await explainErrors('the command hello', url, () => db.command({ hello: 1 }))
   return setName === undefined ? {} : { commitQuorum: 'majority' }
 }
 
-async function ensureIndex(db: Db, { collection, keys, options }: Index, quorum: CreateIndexesOptions): Promise<void> {
+async function ensureIndex(db: Db, url: string, { collection, keys, options }: Index, quorum: CreateIndexesOptions): Promise<void> {
   const what = `the index ${JSON.stringify(keys)} on ${db.databaseName}.${collection}`
-  await explained(what, () => db.collection(collection).createIndex(keys, { ...options, ...quorum }))
+  await explainErrors(what, url, () => db.collection(collection).createIndex(keys, { ...options, ...quorum }))
 }
 
-async function explained<Result>(what: string, operation: () => Promise<Result>): Promise<Result> {
+async function explainErrors<Result>(what: string, url: string, operation: () => Promise<Result>): Promise<Result> {
   try {
     return await operation()
   } catch (error) {
-    if ((isOutage(error) && !saysWhy(error)) || isAborted(error))
-      throw new StoreUnavailable('MongoDB could not be reached', { cause: error })
-    const reason = error instanceof Error ? error.message : String(error)
-    if (!(error instanceof MongoServerError)) throw new SettingError(`MONGODB_URL cannot be used: ${reason}`, { cause: error })
-    if (REFUSALS_OF_THE_USER.has(Number(error.code))) {
-      throw new OperatorError(`MongoDB refused the user of MONGODB_URL: ${reason}`, { cause: error })
+    if ((isOutage(error) && !hasReason(error)) || isAborted(error)) throw new StoreUnavailable('MongoDB is unavailable', { cause: error })
+    if (!(error instanceof MongoServerError)) throw toSettingError(error, url)
+    if (AUTHENTICATION_ERROR_CODES.has(Number(error.code))) {
+      throw new OperatorError(`MongoDB rejected the user of MONGODB_URL: ${error.message}`, { cause: error })
     }
-    throw new OperatorError(`MongoDB refused ${what}: ${reason}`, { cause: error })
+    throw new OperatorError(`MongoDB rejected ${what}: ${error.message}`, { cause: error })
   }
 }
 
-/** InternalError, UnknownError: to a request no more than that the server failed, here what speaks against the index. */
-function saysWhy(error: unknown): boolean {
+/** InternalError, UnknownError: a request treats them as an outage, but here they say why an index cannot be created. */
+function hasReason(error: unknown): boolean {
   return error instanceof MongoServerError && [1, 8].includes(Number(error.code))
 }
 
-/** IndexBuildAborted: by a failover, or somebody who dropped it meanwhile. */
+/** IndexBuildAborted: after a failover, or because the index was dropped meanwhile. */
 function isAborted(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === 276
 }

@@ -7,7 +7,7 @@ import { listByKeyset } from './list-by-keyset.js'
 export interface OrderDocument {
   _id: bigint
   petId: bigint
-  /** A whole number; the driver reads one beyond 32 bits as a bigint. */
+  /** A whole number. The driver reads numbers beyond 32 bits as bigint. */
   quantity: number | bigint
   status: OrderStatus
   complete: boolean
@@ -18,22 +18,19 @@ export class MongoOrderStore implements OrderStore {
   readonly #orders: Collection<OrderDocument>
 
   constructor(db: Db) {
-    this.#orders = ordersCollection(db)
+    this.#orders = getOrders(db)
   }
 
   async list(request: PageRequest<OrderStatus>): Promise<readonly Order[]> {
     const found = await listByKeyset(this.#orders, request)
-    return found.map(({ _id, petId, quantity, status, complete, shipDate }) => ({
-      id: _id,
-      petId,
-      quantity: Number(quantity),
-      status,
-      complete,
-      ...(shipDate ? { shipDate } : {}),
-    }))
+    return found.map(toOrder)
   }
 }
 
-export function ordersCollection(db: Db): Collection<OrderDocument> {
+export function getOrders(db: Db): Collection<OrderDocument> {
   return db.collection<OrderDocument>('orders', { useBigInt64: true })
+}
+
+function toOrder({ _id, petId, quantity, status, complete, shipDate }: OrderDocument): Order {
+  return { id: _id, petId, quantity: Number(quantity), status, complete, ...(shipDate ? { shipDate } : {}) }
 }

@@ -2,22 +2,22 @@ import type { Db } from 'mongodb'
 import type { PetIds } from '../../core/ports/pet-ids.js'
 import { MongoCounter } from './mongo-counter.js'
 
-/** What is left of a range of ids, both ends included. */
+/** The remaining IDs of a reserved range, including both ends. */
 interface Block {
   next: bigint
   readonly last: bigint
 }
 
 /**
- * Takes ids from the shared counter a block at a time, the next block when half of this one is gone. A block belongs to one
- * process and ends with it: hence gaps, and never an id twice.
+ * Reserves blocks of IDs from the shared counter, and the next block when half of the current one is used. A block belongs to one process
+ * and its remaining IDs are lost when the process ends. This causes gaps, but no ID is assigned twice.
  */
 export class MongoPetIds implements PetIds {
   readonly #counter: MongoCounter
   readonly #blocks: Block[] = []
   #fetching: Promise<void> | undefined
 
-  /** `blockSize`: ids taken at a time, 1 or more. */
+  /** `blockSize`: IDs reserved at a time, 1 or more. */
   constructor(
     db: Db,
     private readonly blockSize: number,
@@ -44,8 +44,8 @@ export class MongoPetIds implements PetIds {
   }
 
   /**
-   * For those who come later: should it fail, the one who finds no block asks again, and is told why. Never of single ids: one
-   * that is kept would be given out after later ones.
+   * Ignores errors: if no block is left, `next` fetches one and reports the error. Single IDs are not prefetched, so that all replicas
+   * together assign them in ascending order.
    */
   #prefetch(): void {
     if (this.blockSize === 1) return

@@ -3,7 +3,7 @@ import type { PageRequest } from '../../core/page.js'
 import type { Pet, PetStatus } from '../../core/pet.js'
 import type { PetStore } from '../../core/ports/pet-store.js'
 import { listByKeyset } from './list-by-keyset.js'
-import { callMongo, isDuplicateKey, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 export interface PetDocument {
   _id: bigint
@@ -16,7 +16,7 @@ export class MongoPetStore implements PetStore {
   readonly #pets: Collection<PetDocument>
 
   constructor(db: Db) {
-    this.#pets = petsCollection(db)
+    this.#pets = getPets(db)
   }
 
   async insert({ id, name, categoryId, status }: Pet): Promise<'inserted' | 'taken'> {
@@ -24,7 +24,7 @@ export class MongoPetStore implements PetStore {
       await callMongo(() => this.#pets.insertOne({ _id: id, name, categoryId, status }, SERVER_TIME_LIMIT))
       return 'inserted'
     } catch (error) {
-      if (isDuplicateKey(error)) return 'taken'
+      if (isDuplicateKeyError(error)) return 'taken'
       throw error
     }
   }
@@ -39,8 +39,8 @@ export class MongoPetStore implements PetStore {
   }
 }
 
-/** Every whole number of 64 bits is a bigint here, ids and categories alike. */
-export function petsCollection(db: Db): Collection<PetDocument> {
+/** Reads 64-bit integers as bigint, so that IDs and categories are exact. */
+export function getPets(db: Db): Collection<PetDocument> {
   return db.collection<PetDocument>('pets', { useBigInt64: true })
 }
 

@@ -5,15 +5,15 @@ import type { SeedStore } from '../../core/ports/seed-store.js'
 import { callMongo } from './mongo-call.js'
 import { MongoCounter } from './mongo-counter.js'
 import type { OrderDocument } from './mongo-order-store.js'
-import { ordersCollection } from './mongo-order-store.js'
+import { getOrders } from './mongo-order-store.js'
 import type { PetDocument } from './mongo-pet-store.js'
-import { petsCollection } from './mongo-pet-store.js'
+import { getPets } from './mongo-pet-store.js'
 
-/** Nobody waits at the other end of a request: a count over millions and a thousand rows at once may take their time. */
+/** Longer than the timeout of a request: counting millions of rows and inserting a thousand rows at a time can take long. */
 export const BULK_TIMEOUT_MS = 60_000
 const BULK_TIME_LIMIT = { maxTimeMS: BULK_TIMEOUT_MS }
 
-/** Wants a connection whose answers may take `BULK_TIMEOUT_MS`. */
+/** Requires a connection with `responseTimeoutMs` set to `BULK_TIMEOUT_MS`. */
 export class MongoSeedStore implements SeedStore {
   readonly #pets: Collection<PetDocument>
   readonly #orders: Collection<OrderDocument>
@@ -21,8 +21,8 @@ export class MongoSeedStore implements SeedStore {
   readonly #orderCounter: MongoCounter
 
   constructor(db: Db) {
-    this.#pets = petsCollection(db)
-    this.#orders = ordersCollection(db)
+    this.#pets = getPets(db)
+    this.#orders = getOrders(db)
     this.#petCounter = new MongoCounter(db, 'pets')
     this.#orderCounter = new MongoCounter(db, 'orders')
   }

@@ -1,7 +1,7 @@
 export interface ApiKeySecret {
   /** `key_` and 16 Base62 characters. */
   readonly keyId: string
-  /** `pst_live_`, 30 random Base62 characters and 6 of their CRC32. */
+  /** `pst_live_`, 30 random Base62 characters, and their CRC32 as 6 Base62 characters. */
   readonly secret: string
   /** SHA-256 of the secret, in lower-case hexadecimal. */
   readonly secretHash: string
@@ -10,9 +10,9 @@ export interface ApiKeySecret {
 }
 
 export interface ApiKeySecrets {
-  /** Makes a new secret from a cryptographic source of randomness, about 178 bits. */
+  /** Generates a secret with about 178 bits from a cryptographically secure random source. */
   generate(): ApiKeySecret
 
-  /** The hash to look a secret up by; `undefined` when its shape or checksum is wrong. No I/O. */
+  /** Returns the hash for the lookup of a secret, or `undefined` if its format or checksum is wrong. No I/O. */
   hash(secret: string): string | undefined
 }

@@ -1,32 +1,32 @@
 import type { ApiKey, StoredApiKey } from '../api-key.js'
 import type { PlanName, Subscription } from '../plan.js'
 
-/** Every method throws `StoreUnavailable` when the store does not answer in time; whether it changed anything is then unknown. */
+/** Every method throws `StoreUnavailable` if the store does not respond in time. It is then unknown whether a write took place. */
 export interface ApiKeyStore {
-  /** Adds a key. `taken` when its key id or its secret hash is there already; nothing is changed then. */
+  /** Adds a key. Returns `taken`, and changes nothing, if a key with this key ID or secret hash exists. */
   insert(key: ApiKey): Promise<'inserted' | 'taken'>
 
   /**
-   * The key in whatever state it is, revoked and expired ones too. Absence is `undefined`.
-   * Notes that a usable key was used, to the hour; such a note may come late, and one that cannot be made is left to the next use.
+   * Returns the key in any state, including revoked and expired, or `undefined` if it does not exist.
+   * Records the use of a usable key, accurate to the hour, possibly later. If that fails, the next use is recorded instead.
    */
   findBySecretHash(secretHash: string): Promise<ApiKey | undefined>
 
-  /** Absence is `undefined`. Notes nothing. */
+  /** Returns `undefined` if the key does not exist. Does not record a use. */
   findById(keyId: string): Promise<StoredApiKey | undefined>
 
-  /** All keys, or those of an owner, on a plan or both, in the order of their creation. */
+  /** Returns the keys that match all filters, oldest first. */
   list(filter: { readonly owner?: string; readonly plan?: PlanName }): Promise<readonly StoredApiKey[]>
 
   /**
-   * Puts a key on a plan, with the limits given and no others. Resolves to the key as it is then, one version later.
-   * Absence is `undefined`.
+   * Moves a key to a plan, replaces or removes its limits, and increments its version. Returns the changed key, or `undefined`, with
+   * nothing changed, if the key does not exist or is revoked.
    */
   changePlan(keyId: string, subscription: Subscription): Promise<StoredApiKey | undefined>
 
   /**
-   * Makes a key invalid from `atMs` (Unix time in milliseconds) on, one version later; one that is revoked already stays as it
-   * is. Resolves to the key as it is then. Absence is `undefined`.
+   * Revokes a key from `atMs` (Unix time in milliseconds) on and increments its version. Returns the revoked key, or `undefined` if the
+   * key does not exist. A key that is already revoked stays unchanged.
    */
   revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined>
 }

@@ -1,25 +1,25 @@
-/** Which retry belongs to which request: unique per key of the caller. */
+/** Identifies a request and its retries. Unique per API key. */
 export interface IdempotencyScope {
   readonly keyId: string
-  /** As the caller sent it, 1 to 255 characters. */
+  /** As the client sent it, 1 to 255 characters. */
   readonly idempotencyKey: string
 }
 
 export interface IdempotencyRecord {
-  /** The request in canonical form: equal exactly when two requests ask for the same. */
+  /** The request in canonical form: equal if and only if two requests ask for the same thing. */
   readonly fingerprint: string
-  /** The id that the created pet has or will have. */
+  /** The ID that the created pet has or will have. */
   readonly petId: bigint
 }
 
-/** How long a record answers retries. */
+/** How long a record is valid. */
 export const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000
 
 export interface IdempotencyStore {
   /**
-   * The record of this scope: `offered`, when none younger than 24 h is there, else the one that is.
-   * One atomic step: of concurrent claims all get the same record. Resolved means durable.
-   * Throws `StoreUnavailable` when the store does not answer in time; the claim may then have been stored.
+   * Returns the record of this scope: the existing one if it is younger than 24 h, otherwise `offered`, which is then stored.
+   * Atomic: all concurrent claims get the same record. The record is durable when the promise resolves.
+   * Throws `StoreUnavailable` if the store does not respond in time. The claim may have been stored nevertheless.
    */
   claim(scope: IdempotencyScope, offered: IdempotencyRecord): Promise<IdempotencyRecord>
 }

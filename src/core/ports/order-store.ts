@@ -3,8 +3,8 @@ import type { PageRequest } from '../page.js'
 
 export interface OrderStore {
   /**
-   * Up to `limit` orders in ascending id; none is an empty array.
-   * Throws `StoreUnavailable` when the store does not answer in time.
+   * Returns up to `limit` orders in ascending ID order, or an empty array.
+   * Throws `StoreUnavailable` if the store does not respond in time.
    */
   list(request: PageRequest<OrderStatus>): Promise<readonly Order[]>
 }

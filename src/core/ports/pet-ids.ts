@@ -1,7 +1,7 @@
 export interface PetIds {
   /**
-   * A fresh id, 1 to 2^53 − 1: never given out before, by any replica, restarts included. Gaps are allowed.
-   * Throws `StoreUnavailable` when none can be had, and a plain error when the range is used up.
+   * Returns an ID from 1 to 2^53 − 1 that no replica has returned before, also across restarts. Gaps are allowed.
+   * Throws `StoreUnavailable` if the store does not respond in time, and a plain error if the range is exhausted.
    */
   next(): Promise<bigint>
 }

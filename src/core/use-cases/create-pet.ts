@@ -6,44 +6,44 @@ import type { PetStore } from '../ports/pet-store.js'
 
 export interface PetCreation {
   readonly pet: Pet
-  /** The pet was there already, created by an earlier request of the same idempotency key. */
+  /** Whether an earlier request with the same idempotency key created the pet. */
   readonly replayed: boolean
 }
 
-/** With a scope, a retry of the same pet creates it once. Throws `IdempotencyKeyReused` when the scope was used for another pet. */
+/** With a scope, retries create the pet only once. Throws `IdempotencyKeyReused` if the scope was used for a different pet. */
 export type CreatePet = (newPet: NewPet, scope?: IdempotencyScope) => Promise<PetCreation>
 
 export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempotency: IdempotencyStore }): CreatePet {
   return async (newPet, scope) => {
-    const freshId = await ports.petIds.next()
-    const id = scope ? await claimedId(ports.idempotency, scope, newPet, freshId) : freshId
+    const newId = await ports.petIds.next()
+    const id = scope ? await claimId(ports.idempotency, scope, newPet, newId) : newId
     const pet = { id, name: newPet.name, categoryId: newPet.categoryId, status: newPet.status }
     if ((await ports.pets.insert(pet)) === 'inserted') return { pet, replayed: false }
-    if (!scope) throw new Error(`The fresh pet id ${id} was taken: ids have been given out twice`)
-    return { pet: await storedEarlier(ports.pets, pet), replayed: true }
+    if (!scope) throw new Error(`The new pet ID ${id} is taken: an ID was assigned twice`)
+    return { pet: await findStored(ports.pets, pet), replayed: true }
   }
 }
 
-/** The pet that an earlier request stored under its promised id. Only that very pet is an answer: it was acknowledged to nobody else. */
-async function storedEarlier(pets: PetStore, promised: Pet): Promise<Pet> {
-  const stored = await pets.find(promised.id)
-  if (!stored) throw new StoreUnavailable(`Pet ${promised.id} is taken, but cannot be read yet`)
-  if (toFingerprint(stored) !== toFingerprint(promised)) throw new Error(`The promised pet id ${promised.id} is another pet's`)
+/** Finds the pet that an earlier request stored under the claimed ID. Throws if the ID belongs to a different pet, which would lose this one. */
+async function findStored(pets: PetStore, claimed: Pet): Promise<Pet> {
+  const stored = await pets.find(claimed.id)
+  if (!stored) throw new StoreUnavailable(`Pet ID ${claimed.id} is taken, but the pet is not readable yet`)
+  if (toFingerprint(stored) !== toFingerprint(claimed)) throw new Error(`The claimed pet ID ${claimed.id} belongs to a different pet`)
   return stored
 }
 
 /**
- * The id is promised before the pet is stored. So a crash between the two heals with the retry, which stores the pet under
- * the promised id, and of concurrent twins one stores it and the others find it taken. No lock, no transaction.
+ * Claims the ID before the pet is stored. If the process crashes in between, the retry stores the pet under the claimed ID. If identical
+ * requests run concurrently, one stores the pet and the others find it. This needs neither locks nor transactions.
  */
-async function claimedId(idempotency: IdempotencyStore, scope: IdempotencyScope, newPet: NewPet, freshId: bigint): Promise<bigint> {
+async function claimId(idempotency: IdempotencyStore, scope: IdempotencyScope, newPet: NewPet, newId: bigint): Promise<bigint> {
   const fingerprint = toFingerprint(newPet)
-  const record = await idempotency.claim(scope, { fingerprint, petId: freshId })
+  const record = await idempotency.claim(scope, { fingerprint, petId: newId })
   if (record.fingerprint !== fingerprint) throw new IdempotencyKeyReused()
   return record.petId
 }
 
-/** Equal exactly for pets of which the callers said the same. */
+/** Two pets have the same fingerprint if and only if the clients sent the same fields. */
 function toFingerprint({ name, categoryId, status }: NewPet): string {
   return JSON.stringify([name, categoryId.toString(), status])
 }

@@ -9,14 +9,14 @@ import type { Limits } from '../quota.js'
 export interface NewApiKey {
   readonly owner: string
   readonly plan: PlanName
-  /** Required where the plan has none of its own (enterprise). */
+  /** Required if the plan has no limits (enterprise). */
   readonly limits?: Limits
   readonly expiresAtMs?: number
 }
 
 export interface IssuedApiKey {
   readonly key: ApiKey
-  /** Shown once: it is stored nowhere. */
+  /** Show it once: it is not stored. */
   readonly secret: string
 }
 
@@ -39,7 +39,7 @@ export function makeIssueApiKey(ports: { apiKeyStore: ApiKeyStore; secrets: ApiK
       ...(newKey.expiresAtMs === undefined ? {} : { expiresAtMs: newKey.expiresAtMs }),
     }
     if ((await ports.apiKeyStore.insert(key)) === 'taken')
-      throw new Error('A new API key equals an old one: the source of randomness is broken')
+      throw new Error('A generated API key already exists: the random number generator is broken')
     return { key, secret }
   }
 }

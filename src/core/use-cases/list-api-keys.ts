@@ -1,5 +1,5 @@
 import type { ApiKeyState, StoredApiKey } from '../api-key.js'
-import { stateOf } from '../api-key.js'
+import { getApiKeyState } from '../api-key.js'
 import type { PlanName } from '../plan.js'
 import type { ApiKeyStore } from '../ports/api-key-store.js'
 import type { Clock } from '../ports/clock.js'
@@ -10,13 +10,13 @@ export interface ApiKeyFilter {
   readonly state?: ApiKeyState
 }
 
-/** In the order of their creation. */
+/** Oldest first. */
 export type ListApiKeys = (filter: ApiKeyFilter) => Promise<readonly StoredApiKey[]>
 
 export function makeListApiKeys({ apiKeyStore, clock }: { apiKeyStore: ApiKeyStore; clock: Clock }): ListApiKeys {
   return async ({ state, ...stored }) => {
     const keys = await apiKeyStore.list(stored)
     const nowMs = clock.nowMs()
-    return keys.filter((key) => state === undefined || stateOf(key, nowMs) === state)
+    return keys.filter((key) => state === undefined || getApiKeyState(key, nowMs) === state)
   }
 }

@@ -5,13 +5,13 @@ import type { ApiKeyStore } from '../ports/api-key-store.js'
 import type { Clock } from '../ports/clock.js'
 import type { QuotaControl } from '../ports/quota-control.js'
 
-/** For good. A key that is revoked already keeps the time of that. Throws `ApiKeyNotFound`. */
+/** Revokes a key permanently. A key that is already revoked keeps its revocation time. Throws `ApiKeyNotFound`. */
 export type RevokeApiKey = (keyId: string) => Promise<ChangedApiKey>
 
 export function makeRevokeApiKey(ports: { apiKeyStore: ApiKeyStore; quotaControl: QuotaControl; clock: Clock }): RevokeApiKey {
   return async (keyId) => {
     const key = await ports.apiKeyStore.revoke(keyId, ports.clock.nowMs())
-    if (!key) throw new ApiKeyNotFound(`No API key has the id ${keyId}`)
+    if (!key) throw new ApiKeyNotFound(keyId)
     return announceChange(ports.quotaControl, key)
   }
 }

@@ -6,7 +6,7 @@ import { NoPetsToOrder } from '../errors.js'
 import type { PetStore } from '../ports/pet-store.js'
 import type { SeedStore } from '../ports/seed-store.js'
 
-/** How many the store shall have in all. */
+/** The total number of rows that the store should contain. */
 export interface SeedTarget {
   readonly pets: number
   readonly orders: number
@@ -17,74 +17,74 @@ export interface SeedResult {
   readonly ordersAdded: number
 }
 
-/** Called at the start and after each batch; both count rows to add in this run. */
+/** Called at the start and after each batch. `done` and `total` count the rows that this run adds. */
 export type OnSeedProgress = (done: number, total: number) => void
 
 /**
- * Adds what is missing to the target, so that a second run adds nothing and a run after a failure adds the rest; of two at once each
- * adds for itself. Throws `NoPetsToOrder`.
+ * Adds the rows that are missing to reach the target. A second run adds nothing, and a run after a failure adds the rest. Concurrent runs
+ * exceed the target, because each adds all missing rows. Throws `NoPetsToOrder`.
  */
 export type Seed = (target: SeedTarget, onProgress: OnSeedProgress) => Promise<SeedResult>
 
-const BATCH = 1_000
+const BATCH_SIZE = 1_000
 
-/** Orders are for some of the first so many pets. */
-const ORDERED_PETS = 1_000
+/** The sample orders refer to the first pets, up to this number. */
+const MAX_ORDERED_PETS = 1_000
 
 export function makeSeed({ seedStore, pets: petStore }: { seedStore: SeedStore; pets: PetStore }): Seed {
   return async (target, onProgress) => {
-    const pets = { there: await seedStore.countPets(), target: target.pets }
-    const orders = { there: await seedStore.countOrders(), target: target.orders }
-    const total = missing(pets) + missing(orders)
+    const pets = { existing: await seedStore.countPets(), target: target.pets }
+    const orders = { existing: await seedStore.countOrders(), target: target.orders }
+    const total = countMissing(pets) + countMissing(orders)
     let done = 0
     const advance = (count: number) => onProgress((done += count), total)
 
     advance(0)
-    for (const batch of batches(pets)) {
-      await seedStore.addPets(batch.map(samplePet))
+    for (const batch of toBatches(pets)) {
+      await seedStore.addPets(batch.map(makeSamplePet))
       advance(batch.length)
     }
-    const petIds = missing(orders) > 0 ? (await petStore.list({ limit: ORDERED_PETS })).map(({ id }) => id) : []
-    if (missing(orders) > 0 && petIds.length === 0) throw new NoPetsToOrder('Orders are for pets, and there are none')
-    for (const batch of batches(orders)) {
-      await seedStore.addOrders(batch.map((place) => sampleOrder(place, petIds)))
+    const petIds = countMissing(orders) > 0 ? (await petStore.list({ limit: MAX_ORDERED_PETS })).map(({ id }) => id) : []
+    if (countMissing(orders) > 0 && petIds.length === 0) throw new NoPetsToOrder('There are no pets to order: add pets first')
+    for (const batch of toBatches(orders)) {
+      await seedStore.addOrders(batch.map((index) => makeSampleOrder(index, petIds)))
       advance(batch.length)
     }
-    return { petsAdded: missing(pets), ordersAdded: missing(orders) }
+    return { petsAdded: countMissing(pets), ordersAdded: countMissing(orders) }
   }
 }
 
 interface Count {
-  readonly there: number
+  readonly existing: number
   readonly target: number
 }
 
-function missing({ there, target }: Count): number {
-  return Math.max(0, target - there)
+function countMissing({ existing, target }: Count): number {
+  return Math.max(0, target - existing)
 }
 
-/** The places of the rows to add, `there` to `target` − 1, in pieces. */
-function* batches({ there, target }: Count): Generator<number[]> {
-  for (let from = there; from < target; from += BATCH) {
-    yield Array.from({ length: Math.min(BATCH, target - from) }, (_, index) => from + index)
+/** The indexes of the rows to add, `existing` to `target` − 1, in batches. */
+function* toBatches({ existing, target }: Count): Generator<number[]> {
+  for (let from = existing; from < target; from += BATCH_SIZE) {
+    yield Array.from({ length: Math.min(BATCH_SIZE, target - from) }, (_, offset) => from + offset)
   }
 }
 
 const NAMES = ['Rex', 'Mimi', 'Polly', 'Bruno', 'Luna', 'Hazel', 'Kiwi', 'Balu', 'Pixel', 'Nala']
 
-function samplePet(place: number): NewPet {
+function makeSamplePet(index: number): NewPet {
   return {
-    name: `${pick(NAMES, place)} ${place + 1}`,
-    categoryId: BigInt((place % 4) + 1),
-    status: pick(PET_STATUSES, Math.floor(place / NAMES.length)),
+    name: `${pick(NAMES, index)} ${index + 1}`,
+    categoryId: BigInt((index % 4) + 1),
+    status: pick(PET_STATUSES, Math.floor(index / NAMES.length)),
   }
 }
 
-function sampleOrder(place: number, petIds: readonly bigint[]): NewOrder {
-  const status = pick(ORDER_STATUSES, place)
-  return { petId: pick(petIds, place), quantity: (place % 3) + 1, status, complete: status === 'delivered' }
+function makeSampleOrder(index: number, petIds: readonly bigint[]): NewOrder {
+  const status = pick(ORDER_STATUSES, index)
+  return { petId: pick(petIds, index), quantity: (index % 3) + 1, status, complete: status === 'delivered' }
 }
 
-function pick<Item>(items: readonly Item[], place: number): Item {
-  return items[place % items.length] as Item
+function pick<Item>(items: readonly Item[], index: number): Item {
+  return items[index % items.length] as Item
 }

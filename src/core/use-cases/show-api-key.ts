@@ -8,7 +8,7 @@ export type ShowApiKey = (keyId: string) => Promise<StoredApiKey>
 export function makeShowApiKey({ apiKeyStore }: { apiKeyStore: ApiKeyStore }): ShowApiKey {
   return async (keyId) => {
     const key = await apiKeyStore.findById(keyId)
-    if (!key) throw new ApiKeyNotFound(`No API key has the id ${keyId}`)
+    if (!key) throw new ApiKeyNotFound(keyId)
     return key
   }
 }

@@ -13,7 +13,7 @@ import { unhandledRejections } from '../../support/unhandled-rejections.js'
 
 const KEY = anApiKey()
 
-describe('the API keys in a MongoDB that falls silent', () => {
+describe('the API keys in MongoDB, if it stops responding', () => {
   let server: OwnEngine
   let data: MongoData | undefined
   let proxy: TcpProxy | undefined
@@ -28,14 +28,14 @@ describe('the API keys in a MongoDB that falls silent', () => {
   })
   after(() => server?.stop())
 
-  it('are found although their use cannot be noted, and that failure is no one’s', async () => {
+  it('are found although their use cannot be recorded, without an unhandled rejection', async () => {
     proxy = await startTcpProxy(server.url, { silencedBy: (sent) => sent.includes('lastUsedAt') })
     data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
     const keys = new MongoApiKeyStore(data.connect(), new MovableClock())
     await keys.insert(KEY)
     const unhandled = await unhandledRejections(async () => {
       expect(await keys.findBySecretHash(KEY.secretHash)).to.deep.equal(KEY)
-      // By the time that the second of these is given up, so is the note before them.
+      // When the second lookup times out, recording the use has timed out as well.
       for (let count = 0; count < 2; count++)
         expect(await rejection(keys.findBySecretHash(KEY.secretHash))).to.be.instanceOf(StoreUnavailable)
     })

@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import { MongoConnection } from '../../../src/adapters/mongo/mongo-connection.js'
 import { SettingError } from '../../../src/core/errors.js'
 
-/** Nothing is listening there. */
-const NOWHERE = 'mongodb://127.0.0.1:1'
+/** No server listens there. */
+const NO_SERVER = 'mongodb://127.0.0.1:1'
 
 describe('a connection to MongoDB', () => {
   const opened: MongoConnection[] = []
@@ -42,8 +42,8 @@ describe('a connection to MongoDB', () => {
     '?readConcernLevel=local',
     '?readPreference=secondaryPreferred',
   ]) {
-    it(`acknowledges what is on the journals of a majority, and reads that from the primary, whatever its URL says: ${query || 'nothing'}`, () => {
-      const { db } = connectionTo(`${NOWHERE}/pets${query}`)
+    it(`acknowledges writes on the journals of a majority and reads them from the primary, whatever the URL says: ${query || 'nothing'}`, () => {
+      const { db } = connectionTo(`${NO_SERVER}/pets${query}`)
       const { writeConcern, readConcern, readPreference } = db.collection('pets')
       expect(writeConcern).to.include({ w: 'majority', journal: true, wtimeoutMS: 1_000 })
       expect(readConcern).to.include({ level: 'majority' })
@@ -73,7 +73,7 @@ describe('a connection to MongoDB', () => {
     'mongodb+srv://petstore:hunter2@host:27017/pets',
     'mongodb+srv://petstore:hunter2@one.example.com,two.example.com/pets',
   ]) {
-    it(`is refused with a sentence for operators that repeats no password: ${url}`, () => {
+    it(`is rejected with an error for operators that contains no password: ${url}`, () => {
       expect(() => new MongoConnection(url))
         .to.throw(SettingError, /^MONGODB_URL cannot be used: \S/)
         .with.property('message')
@@ -81,7 +81,36 @@ describe('a connection to MongoDB', () => {
     })
   }
 
-  it('rejects a TLS file that cannot be read, or that has no effect without tls=true, and names it', () => {
+  it('never prints the value of an option, whatever the driver reports, but names the option if the driver does', () => {
+    for (const query of [
+      'compressors=hunter2',
+      'compressors=none,hunter2',
+      'authMechanismProperties=CANONICALIZE_HOST_NAME:hunter2',
+      'authMechanism=hunter2',
+      'maxPoolSize=hunter2',
+      'readPreference=hunter2',
+      'readConcernLevel=hunter2&tls=hunter2',
+      'replicaSet=a&replicaSet=hunter2',
+      'serverMonitoringMode=hunter%32',
+      'zlibCompressionLevel=hunter2',
+      'tlsCertificateKeyFilePassword=hunter2&hunter2',
+      'proxyPassword=hunter2',
+    ]) {
+      for (const url of [`mongodb://host/?${query}`, `mongodb://user:hunter2@host/?tls=true&${query}`, `mongodb+srv://a.b.c/?${query}`]) {
+        let message = ''
+        try {
+          connectionTo(url)
+        } catch (error) {
+          ;({ message } = error as Error)
+        }
+        expect(message, url).to.not.include('hunter2')
+      }
+    }
+    expect(() => connectionTo('mongodb://host/?maxPoolSize=hunter2')).to.throw(SettingError, 'maxPoolSize')
+    expect(() => connectionTo('mongodb://host/?noSuchOption=hunter2')).to.throw(SettingError, /option nosuchoption is not supported/i)
+  })
+
+  it('rejects a TLS file that cannot be read or has no effect without tls=true, and names it', () => {
     const connect = (query: string) => () => new MongoConnection(`mongodb://host/?${query}`)
     for (const option of ['tlsCAFile', 'tlsCertificateKeyFile', 'tlsCRLFile']) {
       expect(connect(`tls=true&${option}=/no/file.pem`)).to.throw(SettingError, `cannot read ${option} /no/file.pem (ENOENT)`)
@@ -93,12 +122,12 @@ describe('a connection to MongoDB', () => {
     }
   })
 
-  it('is not up where nothing listens, and says so instead of throwing', async () => {
-    expect(await connectionTo(NOWHERE).isUp()).to.equal(false)
+  it('is not up if no server listens, and does not throw', async () => {
+    expect(await connectionTo(NO_SERVER).isUp()).to.equal(false)
   })
 
-  it('is not up once it is closed', async () => {
-    const connection = new MongoConnection(NOWHERE)
+  it('is not up after it is closed', async () => {
+    const connection = new MongoConnection(NO_SERVER)
     await connection.close()
     expect(await connection.isUp()).to.equal(false)
   })

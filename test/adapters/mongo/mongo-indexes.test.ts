@@ -29,7 +29,7 @@ describe('the indexes in MongoDB', () => {
     await database?.drop()
   })
 
-  async function indexesOf(collection: string): Promise<Record<string, unknown>[]> {
+  async function listIndexes(collection: string): Promise<Record<string, unknown>[]> {
     const indexes = (await db.collection(collection).listIndexes().toArray()) as Record<string, unknown>[]
     return indexes
       .filter(({ name }) => name !== '_id_')
@@ -41,20 +41,20 @@ describe('the indexes in MongoDB', () => {
   }
 
   async function expectAllIndexes(): Promise<void> {
-    expect(await indexesOf('pets')).to.deep.equal([{ key: { status: 1, _id: 1 } }])
-    expect(await indexesOf('orders')).to.deep.equal([{ key: { status: 1, _id: 1 } }])
-    expect(await indexesOf('apiKeys')).to.deep.equal([{ key: { secretHash: 1 }, unique: true }])
-    expect(await indexesOf('idempotency')).to.deep.equal([{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }])
+    expect(await listIndexes('pets')).to.deep.equal([{ key: { status: 1, _id: 1 } }])
+    expect(await listIndexes('orders')).to.deep.equal([{ key: { status: 1, _id: 1 } }])
+    expect(await listIndexes('apiKeys')).to.deep.equal([{ key: { secretHash: 1 }, unique: true }])
+    expect(await listIndexes('idempotency')).to.deep.equal([{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }])
   }
 
-  it('are there after the first replica, and just as they were after the next ones', async () => {
+  it('are created by the first replica and unchanged by the next ones', async () => {
     for (let replica = 0; replica < 3; replica++) {
       await ensureIndexes(database.url)
       await expectAllIndexes()
     }
   })
 
-  it('are made by eight replicas that start at the same time on a database that is not there yet', async () => {
+  it('are created by eight replicas that start concurrently on an empty server', async () => {
     for (let round = 0; round < 3; round++) {
       await db.dropDatabase()
       await Promise.all(Array.from({ length: 8 }, () => ensureIndexes(database.url)))
@@ -64,40 +64,40 @@ describe('the indexes in MongoDB', () => {
     }
   })
 
-  it('are made over data that is there', async () => {
+  it('are created for existing data', async () => {
     await db.collection('pets').insertMany(Array.from({ length: 500 }, () => ({ name: 'Rex', status: 'sold' })))
     await db.collection('apiKeys').insertMany(['a', 'b'].map((secretHash) => ({ secretHash })))
     await ensureIndexes(database.url)
     await expectAllIndexes()
   })
 
-  it('leave other indexes as they are', async () => {
+  it('leave other indexes unchanged', async () => {
     await db.collection('pets').createIndex({ name: 1 })
     await ensureIndexes(database.url)
-    expect(await indexesOf('pets')).to.have.deep.members([{ key: { name: 1 } }, { key: { status: 1, _id: 1 } }])
+    expect(await listIndexes('pets')).to.have.deep.members([{ key: { name: 1 } }, { key: { status: 1, _id: 1 } }])
   })
 
   for (const [what, prepare, index, collection] of [
     [
-      'it is there, but not unique',
+      'it exists but is not unique',
       () => db.collection('apiKeys').createIndex({ secretHash: 1 }, { name: 'secretHash_1' }),
       '{"secretHash":1}',
       'apiKeys',
     ],
     [
-      'it is there, but removes records an hour later',
+      'it exists but expires records an hour later',
       () => db.collection('idempotency').createIndex({ expiresAt: 1 }, { expireAfterSeconds: 3600 }),
       '{"expiresAt":1}',
       'idempotency',
     ],
     [
-      'two keys have one secret hash',
+      'two keys have the same secret hash',
       () => db.collection('apiKeys').insertMany([{ secretHash: 'a' }, { secretHash: 'a' }]),
       '{"secretHash":1}',
       'apiKeys',
     ],
   ] as const) {
-    it(`that MongoDB will not make are named to operators, with collection, database and reason: ${what}`, async () => {
+    it(`that MongoDB rejects are reported with their collection, database and reason: ${what}`, async () => {
       await prepare()
       const error = await rejection(ensureIndexes(database.url))
       expect(error).to.be.instanceOf(OperatorError)
@@ -109,12 +109,12 @@ describe('the indexes in MongoDB', () => {
     })
   }
 
-  it('are an outage, not a rejection, where nothing listens', async () => {
+  it('report an outage if no server listens', async () => {
     expect(await rejection(ensureIndexes('mongodb://127.0.0.1:1'))).to.be.instanceOf(StoreUnavailable)
   })
 })
 
-describe('the indexes in a MongoDB of their own', () => {
+describe('the indexes on a separate MongoDB', () => {
   let server: OwnEngine
   let proxy: TcpProxy | undefined
 
@@ -125,7 +125,7 @@ describe('the indexes in a MongoDB of their own', () => {
   afterEach(() => proxy?.close())
   after(() => server?.stop())
 
-  it('are not what is said to be refused when it is the user, whose password is not repeated', async () => {
+  it('are not named if MongoDB rejects the user, and the error contains no password', async () => {
     const url = server.url.replace('//', '//petstore:hunter2@')
     const error = await rejection(ensureIndexes(url))
     expect(error)
@@ -135,19 +135,19 @@ describe('the indexes in a MongoDB of their own', () => {
       .and.does.not.match(/index|hunter2/)
   })
 
-  it('are an outage when it falls silent in the middle of making one, which has no time limit otherwise', async () => {
+  it('report an outage if MongoDB stops responding while it creates one, which has no other timeout', async () => {
     proxy = await startTcpProxy(server.url, { silencedBy: (sent) => sent.includes('createIndexes') })
     const url = `mongodb://${proxy.address}/?directConnection=true&heartbeatFrequencyMS=500`
     expect(await rejection(ensureIndexes(url))).to.be.instanceOf(StoreUnavailable)
   })
 })
 
-describe('the command that makes an index', () => {
+describe('the command that creates an index', () => {
   for (const [server, hello, quorum] of [
-    ['a member of a replica set waits for a majority of the members, not for all', { setName: 'petstore' }, 'majority'],
-    ['a standalone server has no commit quorum, which it would reject', {}, undefined],
+    ['a replica set waits for a majority of the members', { setName: 'petstore' }, 'majority'],
+    ['a standalone server has no commit quorum', {}, undefined],
   ] as const) {
-    it(`to ${server}`, async () => {
+    it(`sent to ${server}`, async () => {
       const stub = await startMongoStub((command) => (isHello(command) ? helloOf(hello) : {}))
       try {
         await ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`)

@@ -14,7 +14,7 @@ import { until } from '../../support/until.js'
 
 const BLOCK_SIZE = 10
 
-describe('the pet ids from MongoDB, in blocks', () => {
+describe('the pet IDs from MongoDB, in blocks', () => {
   let database: MongoDatabase
   let data: MongoData
   let db: Db
@@ -33,49 +33,49 @@ describe('the pet ids from MongoDB, in blocks', () => {
   after(() => database?.drop())
 
   const aReplica = () => new MongoPetIds(data.connect(), BLOCK_SIZE)
-  const untilTaken = (blocks: number) => until(`${blocks} blocks are taken`, async () => (await blocksTaken(db)) === blocks)
+  const untilReserved = (blocks: number) => until(`${blocks} blocks are reserved`, async () => (await countBlocks(db)) === blocks)
 
-  it('begin at 1 and follow each other without gaps as long as one replica is alone', async () => {
+  it('begin at 1 and have no gaps with a single replica', async () => {
     const petIds = aReplica()
     const ids: bigint[] = []
     for (let count = 0; count < 55; count++) ids.push(await petIds.next())
     expect(ids).to.deep.equal(Array.from({ length: 55 }, (_, index) => BigInt(index + 1)))
   })
 
-  it('cost one write for a block, however many ask at the same time', async () => {
+  it('cost one write per block, however many requests are concurrent', async () => {
     expect(new Set(await take(aReplica(), 1_000)).size).to.equal(1_000)
-    expect(await blocksTaken(db)).to.be.within(100, 101)
+    expect(await countBlocks(db)).to.be.within(100, 101)
   })
 
-  it('are fetched for the next block when half of one is gone, and not before', async () => {
+  it('are prefetched when half of a block is used, and not earlier', async () => {
     const petIds = aReplica()
     await take(petIds, 5)
-    expect(await blocksTaken(db)).to.equal(1)
+    expect(await countBlocks(db)).to.equal(1)
     await take(petIds, 1)
-    await untilTaken(2)
+    await untilReserved(2)
     await take(petIds, 9)
-    expect(await blocksTaken(db)).to.equal(2)
+    expect(await countBlocks(db)).to.equal(2)
     await take(petIds, 1)
-    await untilTaken(3)
+    await untilReserved(3)
   })
 
-  it('lose the rest of a block with a restart, and no more than that and the one fetched ahead', async () => {
+  it('skip at most the rest of a block and a prefetched block after a restart', async () => {
     await take(aReplica(), 3)
     expect(await aReplica().next()).to.equal(11n)
     const third = aReplica()
     await take(third, 8)
-    await untilTaken(4)
+    await untilReserved(4)
     expect(await aReplica().next()).to.equal(41n)
   })
 
-  it('one at a time run upwards over all replicas, in the order in which they were asked for', async () => {
+  it('in blocks of one ascend across all replicas in the order of the requests', async () => {
     const replicas = [new MongoPetIds(data.connect(), 1), new MongoPetIds(data.connect(), 1)] as const
     const ids: bigint[] = []
     for (const index of [0, 1, 1, 1, 0, 0, 1, 0]) ids.push(await (replicas[index] as PetIds).next())
     expect(ids).to.deep.equal([1n, 2n, 3n, 4n, 5n, 6n, 7n, 8n])
   })
 
-  it('are different for eight replicas that make the counter at the same time, time after time', async () => {
+  it('are unique if eight replicas create the counter concurrently', async () => {
     const dbs = Array.from({ length: 8 }, () => data.connect())
     for (let round = 0; round < 40; round++) {
       await db.collection('counters').deleteMany({})
@@ -84,7 +84,7 @@ describe('the pet ids from MongoDB, in blocks', () => {
     }
   })
 
-  it('end at 2^53 − 1, the last of them included, in a block that is cut short there', async () => {
+  it('end at 2^53 − 1 inclusive, in a shorter block', async () => {
     const last = BigInt(Number.MAX_SAFE_INTEGER)
     await db.collection<{ _id: string; last: bigint }>('counters').insertOne({ _id: 'pets', last: last - 3n })
     const petIds = aReplica()
@@ -97,7 +97,7 @@ describe('the pet ids from MongoDB, in blocks', () => {
   })
 })
 
-describe('the pet ids from a MongoDB that falls silent', () => {
+describe('the pet IDs from MongoDB, if it stops responding', () => {
   let server: OwnEngine
   let data: MongoData | undefined
   let proxy: TcpProxy | undefined
@@ -112,13 +112,13 @@ describe('the pet ids from a MongoDB that falls silent', () => {
   })
   after(() => server?.stop())
 
-  it('come from the block that was fetched ahead, then are an outage, and go on when it is back', async () => {
+  it('come from the prefetched block, then report an outage, and continue when MongoDB is available again', async () => {
     proxy = await startTcpProxy(server.url)
     data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
     const db = data.connect()
     const petIds = new MongoPetIds(db, BLOCK_SIZE)
     await take(petIds, 6)
-    await until('the second block is taken', async () => (await blocksTaken(db)) === 2)
+    await until('the second block is reserved', async () => (await countBlocks(db)) === 2)
 
     proxy.fallSilent()
     expect(await take(petIds, 14)).to.deep.equal(Array.from({ length: 14 }, (_, index) => BigInt(index + 7)))
@@ -134,8 +134,8 @@ function take(petIds: PetIds, count: number): Promise<bigint[]> {
   return Promise.all(Array.from({ length: count }, () => petIds.next()))
 }
 
-/** How many blocks all replicas together have taken: so often was the counter written. */
-async function blocksTaken(db: Db): Promise<number> {
+/** The number of blocks that all replicas together have reserved. */
+async function countBlocks(db: Db): Promise<number> {
   const counter = await db.collection<{ _id: string; last: number }>('counters').findOne({ _id: 'pets' })
   return (counter?.last ?? 0) / BLOCK_SIZE
 }

@@ -8,20 +8,20 @@ const CHECKSUM_BEGIN = PREFIX_LENGTH + 30
 describe('API key secrets of node:crypto', () => {
   const secrets = new CryptoApiKeySecrets()
 
-  it('have no hash when any one character behind the prefix is mistyped, whatever it becomes', () => {
+  it('have no hash if any single character after the prefix is mistyped', () => {
     const { secret } = secrets.generate()
     let tried = 0
-    for (let place = PREFIX_LENGTH; place < secret.length; place++) {
-      for (const digit of BASE62.replace(secret.charAt(place), '')) {
-        const mistyped = secret.slice(0, place) + digit + secret.slice(place + 1)
-        if (secrets.hash(mistyped) !== undefined) throw new Error(`${digit} at ${place} passes in ${secret}`)
+    for (let position = PREFIX_LENGTH; position < secret.length; position++) {
+      for (const digit of BASE62.replace(secret.charAt(position), '')) {
+        const mistyped = secret.slice(0, position) + digit + secret.slice(position + 1)
+        if (secrets.hash(mistyped) !== undefined) throw new Error(`${digit} at ${position} passes in ${secret}`)
         tried++
       }
     }
     expect(tried).to.equal(36 * 61)
   })
 
-  it('have no hash when any two different characters behind the prefix are exchanged', () => {
+  it('have no hash if any two different random characters are swapped', () => {
     let tried = 0
     for (let round = 0; round < 20; round++) {
       const { secret } = secrets.generate()
@@ -37,7 +37,7 @@ describe('API key secrets of node:crypto', () => {
     expect(tried).to.be.above(20 * 400)
   })
 
-  it('differ in 10,000 of 10,000, as do their key ids, hashes and random parts', () => {
+  it('are unique among 10,000, as are their key IDs, hashes and random parts', () => {
     const generated = Array.from({ length: 10_000 }, () => secrets.generate())
     for (const part of ['secret', 'keyId', 'secretHash'] as const) {
       expect(new Set(generated.map((one) => one[part])).size, part).to.equal(10_000)
@@ -45,22 +45,22 @@ describe('API key secrets of node:crypto', () => {
     expect(new Set(generated.map(({ secret }) => randomPartOf(secret))).size).to.equal(10_000)
   })
 
-  it('use every Base62 character about equally often at every random place', () => {
+  it('use every Base62 character about equally often at every random position', () => {
     const randomParts = Array.from({ length: 10_000 }, () => {
       const { secret, keyId } = secrets.generate()
       return randomPartOf(secret) + keyId.slice('key_'.length)
     })
-    for (let place = 0; place < 46; place++) {
+    for (let position = 0; position < 46; position++) {
       const counts = new Map<string, number>()
-      for (const part of randomParts) counts.set(part.charAt(place), (counts.get(part.charAt(place)) ?? 0) + 1)
-      expect(counts.size, `place ${place}`).to.equal(62)
+      for (const part of randomParts) counts.set(part.charAt(position), (counts.get(part.charAt(position)) ?? 0) + 1)
+      expect(counts.size, `position ${position}`).to.equal(62)
       // 161 on average; chance alone leaves this range about once in a million runs.
-      expect(Math.min(...counts.values()), `place ${place}`).to.be.above(80)
-      expect(Math.max(...counts.values()), `place ${place}`).to.be.below(250)
+      expect(Math.min(...counts.values()), `position ${position}`).to.be.above(80)
+      expect(Math.max(...counts.values()), `position ${position}`).to.be.below(250)
     }
   })
 
-  it('show nothing of their random part in the key id, the hint or the hash', () => {
+  it('reveal nothing of their random part in the key ID and the hash, and only the last four characters in the hint', () => {
     for (let round = 0; round < 200; round++) {
       const { secret, keyId, hint, secretHash } = secrets.generate()
       const random = randomPartOf(secret)

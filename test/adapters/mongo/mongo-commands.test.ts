@@ -1,0 +1,152 @@
+import { setTimeout } from 'node:timers/promises'
+import { expect } from 'chai'
+import type { Db, Document } from 'mongodb'
+import { Long } from 'mongodb'
+import { MongoApiKeyStore } from '../../../src/adapters/mongo/mongo-api-key-store.js'
+import { CALL_TIMEOUT_MS } from '../../../src/adapters/mongo/mongo-call.js'
+import { MongoConnection } from '../../../src/adapters/mongo/mongo-connection.js'
+import { MongoIdempotencyStore } from '../../../src/adapters/mongo/mongo-idempotency-store.js'
+import { MongoOrderStore } from '../../../src/adapters/mongo/mongo-order-store.js'
+import { MongoPetIds } from '../../../src/adapters/mongo/mongo-pet-ids.js'
+import { MongoPetStore } from '../../../src/adapters/mongo/mongo-pet-store.js'
+import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../../src/adapters/mongo/mongo-seed-store.js'
+import { StoreUnavailable } from '../../../src/core/errors.js'
+import { aPet, anApiKey } from '../../contracts/builders.js'
+import { rejection } from '../../contracts/rejection.js'
+import type { MongoStub } from '../../support/mongo-stub.js'
+import { helloOf, isHello, startMongoStub } from '../../support/mongo-stub.js'
+import { MovableClock } from '../../support/movable-clock.js'
+import { unhandledRejections } from '../../support/unhandled-rejections.js'
+import { until } from '../../support/until.js'
+
+const clock = new MovableClock()
+const RECORD = { fingerprint: 'of a pet', petId: 1n }
+
+/** Every method of every store. The first element of each is the commands that it sends. */
+const REQUEST_METHODS: Readonly<Record<string, [string[], (db: Db) => Promise<unknown>]>> = {
+  'MongoPetStore.insert': [['insert'], (db) => new MongoPetStore(db).insert(aPet())],
+  'MongoPetStore.find': [['find'], (db) => new MongoPetStore(db).find(1n)],
+  'MongoPetStore.list': [['find'], (db) => new MongoPetStore(db).list({ limit: 5, status: 'sold', after: 1n })],
+  'MongoOrderStore.list': [['find'], (db) => new MongoOrderStore(db).list({ limit: 5 })],
+  'MongoPetIds.next': [['findAndModify', 'insert', 'findAndModify'], (db) => new MongoPetIds(db, 1).next()],
+  'MongoIdempotencyStore.claim': [
+    ['insert', 'findAndModify'],
+    (db) => new MongoIdempotencyStore(db, clock).claim({ keyId: 'key_one', idempotencyKey: 'taken' }, RECORD),
+  ],
+  'MongoApiKeyStore.insert': [['insert'], (db) => new MongoApiKeyStore(db, clock).insert(anApiKey())],
+  'MongoApiKeyStore.findBySecretHash': [['find', 'findAndModify'], (db) => new MongoApiKeyStore(db, clock).findBySecretHash('hash')],
+  'MongoApiKeyStore.findById': [['find'], (db) => new MongoApiKeyStore(db, clock).findById('key_one')],
+  'MongoApiKeyStore.list': [['find'], (db) => new MongoApiKeyStore(db, clock).list({ owner: 'Acme' })],
+  'MongoApiKeyStore.changePlan': [['findAndModify'], (db) => new MongoApiKeyStore(db, clock).changePlan('key_one', { plan: 'pro' })],
+  'MongoApiKeyStore.revoke': [['findAndModify', 'find'], (db) => new MongoApiKeyStore(db, clock).revoke('key_one', 1)],
+}
+
+const BULK_METHODS: Readonly<Record<string, [string, (store: MongoSeedStore) => Promise<unknown>]>> = {
+  countPets: ['aggregate', (store) => store.countPets()],
+  countOrders: ['aggregate', (store) => store.countOrders()],
+  addPets: ['insert', (store) => store.addPets([{ name: 'Rex', categoryId: 7n, status: 'sold' }])],
+  addOrders: ['insert', (store) => store.addOrders([{ petId: 1n, quantity: 1, status: 'placed', complete: false }])],
+}
+
+describe('the commands that the service sends to MongoDB', () => {
+  let stub: MongoStub
+  let connection: MongoConnection
+  let counterExists: boolean
+  let isTimedOut: () => boolean
+  let responseDelayMs: number
+
+  beforeEach(async () => {
+    counterExists = true
+    isTimedOut = () => false
+    responseDelayMs = 0
+    stub = await startMongoStub(async (command) => {
+      if ('aggregate' in command || 'insert' in command) await setTimeout(responseDelayMs)
+      return respond(command)
+    })
+    connection = new MongoConnection(`mongodb://127.0.0.1:${stub.port}/?directConnection=true&retryWrites=false`)
+    await connection.open()
+  })
+
+  afterEach(async () => {
+    await connection.close()
+    await stub.close()
+  })
+
+  function respond(command: Document): Document {
+    if (isHello(command)) return helloOf({ setName: 'petstore', logicalSessionTimeoutMinutes: 30, hosts: [`127.0.0.1:${stub.port}`] })
+    if (isTimedOut()) return { ok: 0, code: 50, errmsg: 'operation exceeded time limit' }
+    const collection = command['insert'] ?? command['find'] ?? command['findAndModify']
+    if ('findAndModify' in command) {
+      if (collection === 'idempotency') return { value: { _id: 'scope', fingerprint: 'of a pet', petId: Long.fromInt(1) } }
+      if (collection !== 'counters') return { value: null }
+      return { value: counterExists ? { _id: 'pets', last: Long.fromInt(100) } : null }
+    }
+    if (collection === 'counters') counterExists = true
+    if (collection === 'idempotency') return { n: 0, writeErrors: [{ index: 0, code: 11000, errmsg: 'E11000 duplicate key error' }] }
+    if ('find' in command) {
+      const key = { _id: 'key_one', secretHash: 'hash', createdAt: new Date(), generation: 1 }
+      const isLookup = collection === 'apiKeys' && 'secretHash' in command['filter']
+      return { cursor: { id: Long.ZERO, ns: `petstore.${collection}`, firstBatch: isLookup ? [key] : [] } }
+    }
+    return 'aggregate' in command ? { cursor: { id: Long.ZERO, ns: 'petstore.pets', firstBatch: [] } } : { n: 1 }
+  }
+
+  const sent = () => stub.commands.filter((command) => !isHello(command) && !('endSessions' in command))
+
+  for (const [name, [commands, call]] of Object.entries(REQUEST_METHODS)) {
+    it(`carry the server time limit of a request: ${name}`, async () => {
+      counterExists = false
+      await call(connection.db)
+      await until('all commands are sent', () => sent().length >= commands.length)
+      expect(sent().map((command) => [Object.keys(command)[0], command['maxTimeMS']])).to.deep.equal(
+        commands.map((command) => [command, CALL_TIMEOUT_MS]),
+      )
+    })
+  }
+
+  for (const [name, [bulkCommand, call]] of Object.entries(BULK_METHODS)) {
+    it(`carry the longer server time limit of bulk operations: MongoSeedStore.${name}`, async () => {
+      await call(new MongoSeedStore(connection.db))
+      const [bulk, ...others] = sent().reverse()
+      expect(bulk?.[bulkCommand]).to.be.a('string')
+      expect(bulk?.['maxTimeMS']).to.equal(BULK_TIMEOUT_MS)
+      for (const command of others) expect(command['maxTimeMS']).to.equal(CALL_TIMEOUT_MS)
+    })
+  }
+
+  it('of bulk operations may take longer than those of a request', async () => {
+    const bulkConnection = new MongoConnection(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`, {
+      responseTimeoutMs: BULK_TIMEOUT_MS,
+    })
+    responseDelayMs = CALL_TIMEOUT_MS + 100
+    try {
+      await Promise.all(Object.values(BULK_METHODS).map(([, call]) => call(new MongoSeedStore(bulkConnection.db))))
+    } finally {
+      await bulkConnection.close()
+    }
+  })
+
+  it('carry the server time limit of a request in health checks', async () => {
+    expect(await connection.isUp()).to.equal(true)
+    expect(sent()).to.have.lengthOf(1)
+    expect(sent()[0]).to.include({ ping: 1, maxTimeMS: CALL_TIMEOUT_MS })
+  })
+
+  it('are retryable writes, whatever the URL says', async () => {
+    await new MongoPetStore(connection.db).insert(aPet())
+    expect(sent()[0]).to.include.keys('insert', 'txnNumber', 'lsid')
+  })
+
+  it('may fail while a block of pet IDs is prefetched, without an unhandled rejection or a failed request', async () => {
+    const petIds = new MongoPetIds(connection.db, 10)
+    const isPrefetch = () => stub.received('findAndModify').length > 1
+    isTimedOut = isPrefetch
+    const unhandled = await unhandledRejections(async () => {
+      const ids = await Promise.all(Array.from({ length: 10 }, () => petIds.next()))
+      expect(ids).to.deep.equal(Array.from({ length: 10 }, (_, index) => BigInt(91 + index)))
+      await until('the prefetch has failed', isPrefetch)
+      expect(await rejection(petIds.next())).to.be.instanceOf(StoreUnavailable)
+    })
+    expect(unhandled).to.deep.equal([])
+  })
+})
