@@ -5,18 +5,11 @@ import { Health } from '../adapters/http/admin/health.js'
 import { Metrics } from '../adapters/http/admin/metrics.js'
 import { makeApp } from '../adapters/http/app.js'
 import { makeCursors } from '../adapters/http/operations/cursor.js'
-import { makeCreatePetOperation } from '../adapters/http/operations/create-pet.js'
-import { makeGetPetOperation } from '../adapters/http/operations/get-pet.js'
-import { makeListOrdersOperation } from '../adapters/http/operations/list-orders.js'
-import { makeListPetsOperation } from '../adapters/http/operations/list-pets.js'
+import { makeOperations } from '../adapters/http/operations/operations.js'
 import { CachedApiKeyLookup } from '../adapters/memory/cached-api-key-lookup.js'
 import type { Config } from '../config.js'
 import { makeAdmit } from '../core/use-cases/admit.js'
 import { makeAuthenticate } from '../core/use-cases/authenticate.js'
-import { makeCreatePet } from '../core/use-cases/create-pet.js'
-import { makeEnsureGetPetOffered, makeGetPet } from '../core/use-cases/get-pet.js'
-import { makeListOrders } from '../core/use-cases/list-orders.js'
-import { makeListPets } from '../core/use-cases/list-pets.js'
 import type { BackingService } from './tokens.js'
 import { TOKENS } from './tokens.js'
 
@@ -36,21 +29,23 @@ export function httpModule(config: Config): ContainerModule {
       [TOKENS.secrets, TOKENS.apiKeyLookup, TOKENS.failedAuthentications, TOKENS.quotas, TOKENS.clock],
     )
     bind(TOKENS.operations).toResolvedValue(
-      (pets, petIds, orders, idempotency, clock) => {
-        const cursors = makeCursors(cursorSecret)
-        return [
-          makeListPetsOperation({ listPets: makeListPets({ pets }), cursors, publicUrl }),
-          makeCreatePetOperation({ createPet: makeCreatePet({ pets, petIds, idempotency }), publicUrl }),
-          makeGetPetOperation({ getPet: makeGetPet({ pets, clock }), ensureOffered: makeEnsureGetPetOffered({ clock }) }),
-          makeListOrdersOperation({ listOrders: makeListOrders({ orders }), cursors, publicUrl }),
-        ]
-      },
-      [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency, TOKENS.clock],
+      (pets, petIds, orders, idempotency) =>
+        makeOperations({ pets, petIds, orders, idempotency, cursors: makeCursors(cursorSecret), publicUrl }),
+      [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency],
     )
     bind(TOKENS.api).toResolvedValue(
-      (operations, admit, quotas, failedAuthentications, health, metrics, log) =>
-        makeApp({ ...config, publicUrl, operations, admit, quotas, failedAuthentications, health, metrics, log }).callback(),
-      [TOKENS.operations, TOKENS.admit, TOKENS.quotas, TOKENS.failedAuthentications, TOKENS.health, TOKENS.metrics, TOKENS.log],
+      (operations, admit, quotas, failedAuthentications, clock, health, metrics, log) =>
+        makeApp({ ...config, publicUrl, operations, admit, quotas, failedAuthentications, clock, health, metrics, log }).callback(),
+      [
+        TOKENS.operations,
+        TOKENS.admit,
+        TOKENS.quotas,
+        TOKENS.failedAuthentications,
+        TOKENS.clock,
+        TOKENS.health,
+        TOKENS.metrics,
+        TOKENS.log,
+      ],
     )
     bind(TOKENS.adminApi).toResolvedValue(
       (health, metrics, log) => makeAdminApp({ health, metrics, log }).callback(),

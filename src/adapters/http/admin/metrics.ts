@@ -5,44 +5,44 @@ import type { ErrorCode } from '../errors/error-catalogue.js'
 
 interface MeasuredRequest {
   readonly method: string
-  /** The template of the path, never the path. */
+  /** The template of the path, such as `/v1/pets/{petId}`. */
   readonly route: string
   readonly status: number
 }
 
-/** What Prometheus reads from the admin port. No label holds anything that a client chooses freely. */
+/** The metrics for Prometheus. No label has values that a client can choose freely. */
 export class Metrics {
   readonly registry = new Registry()
 
   readonly #requestSeconds = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Time to answer, by method, route template and status',
+    help: 'Time to respond, by method, route template and status',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
     registers: [this.registry],
   })
   readonly #verdicts = new Counter({
     name: 'petstore_quota_verdicts_total',
-    help: 'Quota verdicts by plan; shadow is a request let pass that enforcement would have refused',
+    help: 'Quota verdicts by plan. Requests with the verdict shadow were admitted, but would be rejected if limits were enforced.',
     labelNames: ['plan', 'verdict'],
     registers: [this.registry],
   })
   readonly #unauthenticated = new Counter({
     name: 'petstore_unauthenticated_requests_total',
-    help: 'Requests refused without a verified key, by error code',
+    help: 'Requests rejected without a verified API key, by error code',
     labelNames: ['code'],
     registers: [this.registry],
   })
   readonly #deprecated = new Counter({
     name: 'petstore_deprecated_requests_total',
-    help: 'Requests of operations that are to be removed',
+    help: 'Requests for deprecated operations',
     labelNames: ['operation'],
     registers: [this.registry],
   })
 
   readonly #clientsGone = new Counter({
     name: 'petstore_clients_gone_total',
-    help: 'Connections that the client or a timeout closed before all responses were complete',
+    help: 'Connections closed by the client or a timeout before all responses were complete',
     registers: [this.registry],
   })
   readonly #droppedConnections = new Counter({
@@ -52,12 +52,12 @@ export class Metrics {
   })
   readonly #redisChanges = new Counter({
     name: 'petstore_redis_changes_total',
-    help: 'How often Redis went away (down), so that this replica gave out its part of the quotas, and came back (up)',
+    help: 'Changes of the Redis circuit breaker. After down, this replica grants its share of the quotas. After up, all replicas share them.',
     labelNames: ['to'],
     registers: [this.registry],
   })
 
-  /** Adds what Node tells of its process: memory, event loop, garbage collection. */
+  /** Adds the metrics of the Node.js process: memory, event loop and garbage collection. */
   collectProcessMetrics(): void {
     collectDefaultMetrics({ register: this.registry })
   }

@@ -6,7 +6,7 @@ import type { Metrics } from '../admin/metrics.js'
 
 const AUTHENTICATION_FAILURES = new Set<ErrorCode>(['missing_api_key', 'invalid_api_key', 'too_many_failed_authentications'])
 
-/** One log line and one measurement per request. Never a secret, never a body, and of the path only its template. */
+/** Logs and measures each request. Logs no secret, no body and no path, only the path's template. */
 export function logRequests(deps: { log: Logger; metrics: Metrics; trustedProxyHops: number }): Middleware {
   const { log, metrics } = deps
   const warnOfForwardedFor = makeForwardedForWarning(deps)
@@ -15,13 +15,13 @@ export function logRequests(deps: { log: Logger; metrics: Metrics; trustedProxyH
     warnOfForwardedFor(ctx.req)
     await next()
     const elapsedMs = performance.now() - startedMs
-    const { requestId, found, key, verdict, errorCode } = ctx.state
-    const request = { method: ctx.method, route: found?.template ?? 'none', status: ctx.status }
+    const { requestId, route, key, verdict, errorCode } = ctx.state
+    const request = { method: ctx.method, route: route?.template ?? 'none', status: ctx.status }
     log.info({ requestId, keyId: key?.keyId, ...request, code: errorCode, ms: Math.round(elapsedMs * 10) / 10 }, 'request')
 
     metrics.countRequest(request, elapsedMs)
     if (errorCode && AUTHENTICATION_FAILURES.has(errorCode)) metrics.countUnauthenticated(errorCode)
     if (key && verdict) metrics.countVerdict(key.plan, verdict)
-    if (found?.deprecatedOperation) metrics.countDeprecatedRequest(found.deprecatedOperation)
+    if (route?.deprecatedOperation) metrics.countDeprecatedRequest(route.deprecatedOperation)
   }
 }

@@ -10,8 +10,7 @@ import etag from 'etag'
 import { LRUCache } from 'lru-cache'
 import { OperatorError } from '../../../core/errors.js'
 import type { Plans } from '../../../core/plan.js'
-import type { Middleware, RequestContext } from '../pipeline/context.js'
-import { DOCS_CONTENT_SECURITY_POLICY } from '../pipeline/hardening.js'
+import type { RequestContext } from '../pipeline/context.js'
 import { openApiText } from './openapi.js'
 import type { PublicRoute } from '../pipeline/routing.js'
 import { toServerUrl } from '../server/server-url.js'
@@ -25,6 +24,23 @@ const CACHE_FOR_AN_HOUR = { 'Cache-Control': 'public, max-age=3600' }
 
 const HTML = { 'Content-Type': 'text/html; charset=utf-8' }
 const JAVASCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' }
+
+/**
+ * Allows the page's own scripts and styles, and calls to its origin. The component that displays the document sets styles in the page, so
+ * those are allowed too. Scripts in the page are not.
+ */
+export const DOCS_CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+type Handle = PublicRoute['handle']
 
 /** If `PUBLIC_URL` is not set, a document has one text per IP address of this machine, because it names the server URL. */
 const CACHED_TEXTS = 16
@@ -50,8 +66,8 @@ export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Pla
 }
 
 /** Returns 304 if the client already has the response of `handle`. Each encoding has its own `ETag`. */
-function revalidated(headers: Readonly<Record<string, string>>, handle: (ctx: RequestContext) => Promise<void>): Middleware {
-  return async function sendIfChanged(ctx) {
+function revalidated(headers: Readonly<Record<string, string>>, handle: Handle): Handle {
+  return async (ctx) => {
     ctx.vary('Accept-Encoding')
     await handle(ctx)
     // After `handle`, so that errors are never cached.
@@ -61,7 +77,7 @@ function revalidated(headers: Readonly<Record<string, string>>, handle: (ctx: Re
 }
 
 /** Streams a file, so that a client that does not read holds only one chunk of it in memory. */
-function fileHandler(name: string): (ctx: RequestContext) => Promise<void> {
+function fileHandler(name: string): Handle {
   const etags = new Map(['', '.br', '.gz'].map((extension) => [name + extension, etag(readBuiltFile(name + extension))]))
   return async (ctx) => {
     await send(ctx, name, {
@@ -87,7 +103,7 @@ function readBuiltFile(name: string): Buffer {
 }
 
 /** Generates and compresses a text when it is first requested. All later responses share its bytes. */
-function documentHandler(publicUrl: string, generate: (serverUrl: string) => string): (ctx: RequestContext) => Promise<void> {
+function documentHandler(publicUrl: string, generate: (serverUrl: string) => string): Handle {
   const texts = new LRUCache<string, Encoded>({
     max: CACHED_TEXTS,
     fetchMethod: async (serverUrl) => compress(generate(serverUrl)),

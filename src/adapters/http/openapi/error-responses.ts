@@ -17,7 +17,7 @@ export const ERROR_RESPONSES = {
     codes: ['bad_request', 'invalid_parameter', 'invalid_cursor'],
   },
   InvalidPet: {
-    description: 'The request is malformed, the body is missing, or it does not describe a pet. `message` names every failing field.',
+    description: 'The request is malformed, the body is missing, or a field is not valid. `message` names every failing field.',
     codes: ['bad_request', 'missing_body', 'invalid_json', 'validation_failed', 'invalid_parameter'],
   },
   InvalidApiKey: {
@@ -25,11 +25,11 @@ export const ERROR_RESPONSES = {
     codes: ['missing_api_key', 'invalid_api_key'],
   },
   PetNotFound: {
-    description: 'The pet could not be found.',
+    description: 'The pet does not exist.',
     codes: ['pet_not_found'],
   },
   OperationRemoved: {
-    description: 'The operation was removed on 5 December 2030.',
+    description: 'The operation was removed on its sunset date. Use its successor.',
     codes: ['operation_removed'],
   },
   UnsupportedMediaType: {

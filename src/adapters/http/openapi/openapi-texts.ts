@@ -140,13 +140,13 @@ export function headerComponents(): Record<string, oas31.HeaderObject> {
 }
 
 /** References to the headers of the operation's successful response. */
-export function successHeaders({ document, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
+export function successHeaders({ deprecation, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
   const isListing = status === 200 && !path.includes('{')
   const required = [
     ...QUOTA,
     'X-Request-Id',
     ...(status === 201 ? ['Location'] : []),
-    ...(document.deprecated ? ['Deprecation', 'Sunset', 'Link'] : []),
+    ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : []),
     ...(stability === 'stable' ? [] : ['X-Stability']),
   ]
   return references(required, [...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])

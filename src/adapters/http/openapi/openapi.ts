@@ -16,14 +16,9 @@ import {
   securityDescription,
   successHeaders,
 } from './openapi-texts.js'
-import { createPetSpec } from '../operations/create-pet.js'
-import { getPetSpec } from '../operations/get-pet.js'
-import { listOrdersSpec } from '../operations/list-orders.js'
-import { listPetsSpec } from '../operations/list-pets.js'
 import type { OperationSpec } from '../operations/operation.js'
 import { API_PREFIX } from '../operations/operation.js'
-
-export const OPERATION_SPECS: readonly OperationSpec[] = [listPetsSpec, createPetSpec, getPetSpec, listOrdersSpec]
+import { OPERATIONS } from '../operations/operations.js'
 
 const error = z
   .object({
@@ -36,7 +31,7 @@ const error = z
         description: ERROR_CODE_DESCRIPTION,
         example: 'pet_not_found',
       }),
-    message: z.string().max(10_000).meta({ description: 'A description of the error for people.', example: 'The pet could not be found.' }),
+    message: z.string().max(10_000).meta({ description: 'A description of the error for people.', example: 'The pet does not exist.' }),
     status: z.int32().min(400).max(599).meta({ format: 'int32', description: 'The HTTP status code.', example: 404 }),
   })
   .meta({ id: 'Error', description: ERROR_DESCRIPTION })
@@ -72,7 +67,7 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
         { name: 'pets', description: 'The animals of the store.' },
         { name: 'store', description: 'Orders of animals.' },
       ],
-      paths: buildPaths(OPERATION_SPECS),
+      paths: buildPaths(OPERATIONS),
       components: {
         headers: headerComponents(),
         responses: buildErrorResponses(),
@@ -96,12 +91,19 @@ export function openApiText(inputs: OpenApiInputs, format: 'json' | 'yaml'): str
   return format === 'yaml' ? stringify(document, { aliasDuplicateObjects: false }) : `${JSON.stringify(document, undefined, 2)}\n`
 }
 
-function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPathItemObject> {
+/** The paths of the document, with all operations of each path. */
+export function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPathItemObject> {
   const paths: Record<string, ZodOpenApiPathItemObject> = {}
   for (const spec of specs) {
-    const stability = spec.stability === 'stable' ? {} : { 'x-stability': spec.stability, 'x-scalar-stability': spec.stability }
-    const operation = { operationId: spec.operationId, ...stability, ...spec.document, responses: buildResponses(spec) }
-    paths[spec.path] = { ...paths[spec.path], [spec.method]: operation }
+    const { operationId, method, path, stability, deprecation, document } = spec
+    const operation = {
+      operationId,
+      ...(stability === 'stable' ? {} : { 'x-stability': stability, 'x-scalar-stability': stability }),
+      ...document,
+      ...(deprecation && { deprecated: true, 'x-sunset': deprecation.sunset }),
+      responses: buildResponses(spec),
+    }
+    paths[path] = { ...paths[path], [method]: operation }
   }
   return paths
 }
@@ -110,7 +112,10 @@ function buildResponses(spec: OperationSpec): ZodOpenApiResponsesObject {
   const success = Object.entries(spec.document.responses).map(
     ([status, response]) => [status, { ...response, headers: successHeaders(spec, Number(status)) }] as const,
   )
-  const errors = [...spec.errors, ...COMMON_ERROR_RESPONSES].map((name) => [`${toStatus(name)}`, responseReference(name)] as const)
+  const removal: readonly ErrorResponseName[] = spec.deprecation ? ['OperationRemoved'] : []
+  const errors = [...spec.errors, ...removal, ...COMMON_ERROR_RESPONSES].map(
+    (name) => [`${toStatus(name)}`, responseReference(name)] as const,
+  )
   return Object.fromEntries([...success, ...errors, ['default', responseReference('Error')]])
 }
 

@@ -8,7 +8,8 @@ import type { Logger } from 'pino'
 import { Connection } from './connection.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import { ERROR_CATALOGUE, errorBody } from '../errors/error-catalogue.js'
-import { LINGER_MS, PIPELINE_LIMIT, SERVER_OPTIONS, STALLED_SOCKET_MS, strictTransportSecurity } from '../pipeline/hardening.js'
+import { strictTransportSecurity } from '../middleware/set-security-headers.js'
+import { LINGER_MS, PIPELINE_LIMIT, SERVER_OPTIONS, STALLED_SOCKET_MS } from './limits.js'
 
 export interface ServerDeps {
   readonly log: Logger
