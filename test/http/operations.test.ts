@@ -72,7 +72,12 @@ describe('the list of operations', () => {
         expect(other.headers, method).to.not.have.any.keys('deprecation', 'sunset', 'link', 'x-stability')
       }
       for (const method of ['OPTIONS', 'TRACE']) {
-        expect((await api.send('/v1/toys/1', { method, key })).headers, method).to.include.keys('deprecation', 'sunset', 'link', 'x-stability')
+        expect((await api.send('/v1/toys/1', { method, key })).headers, method).to.include.keys(
+          'deprecation',
+          'sunset',
+          'link',
+          'x-stability',
+        )
       }
     }))
 

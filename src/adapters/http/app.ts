@@ -6,9 +6,9 @@ import type { FailedAuthentications } from '../../core/ports/failed-authenticati
 import type { QuotaStore } from '../../core/ports/quota-store.js'
 import type { Admit } from '../../core/use-cases/admit.js'
 import type { RequestState, Middleware } from './pipeline/context.js'
-import { docsRoutes } from './openapi/docs-routes.js'
+import { makeDocsRoutes } from './openapi/docs-routes.js'
 import type { Health } from './admin/health.js'
-import { healthRoutes } from './admin/health.js'
+import { makeHealthRoutes } from './admin/health.js'
 import type { Metrics } from './admin/metrics.js'
 import { admit } from './middleware/admit-caller.js'
 import { handleErrors, makeErrorLogger } from './middleware/handle-errors.js'
@@ -44,7 +44,7 @@ export interface AppDeps {
 
 /** The whole pipeline, in the order in which a request passes through it. A rejected request keeps the headers that were set before. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
-  const publicRoutes = [...healthRoutes(deps.health), ...(deps.docs ? docsRoutes(deps) : [])]
+  const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.docs ? makeDocsRoutes(deps) : [])]
   const reportAddressQuota = makeReportAddressQuota(deps)
   const { matchRoute, respondToOptions, callHandler } = makeRouting({ ...deps, publicRoutes, reportAddressQuota })
   const app = new Koa<RequestState>()

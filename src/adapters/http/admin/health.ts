@@ -12,15 +12,6 @@ export interface Dependency {
   isUp(): Promise<boolean>
 }
 
-export interface HealthDetails {
-  /** `ok` if the process accepts traffic and all required dependencies are up. */
-  readonly status: 'ok' | 'failing'
-  /** The result of `/readyz`: false only while the process starts and drains. */
-  readonly ready: boolean
-  readonly uptimeSeconds: number
-  readonly dependencies: Readonly<Record<string, 'up' | 'down'>>
-}
-
 /** Tells whether the process accepts traffic and which of its dependencies are up. */
 export class Health {
   #phase: 'starting' | 'accepting' | 'draining' = 'starting'
@@ -45,34 +36,31 @@ export class Health {
     return this.#phase === 'accepting'
   }
 
-  /** For operators, and never on the API port. Checks every dependency. */
-  async details(): Promise<HealthDetails> {
-    const states = await checkAll(this.dependencies)
-    const isOk = this.isReady && states.every(({ required, up }) => up || !required)
+  /**
+   * For operators, and never on the API port. Checks every dependency. `status` is `ok` if the process accepts traffic and all required
+   * dependencies are up. `ready` is the result of `/readyz`.
+   */
+  async details() {
+    const states = await Promise.all(this.dependencies.map(async (dependency) => ({ dependency, isUp: await dependency.isUp() })))
+    const isOk = this.isReady && states.every(({ dependency, isUp }) => isUp || !dependency.required)
     return {
       status: isOk ? 'ok' : 'failing',
       ready: this.isReady,
       uptimeSeconds: Math.floor(process.uptime()),
-      dependencies: Object.fromEntries(states.map(({ name, up }) => [name, up ? 'up' : 'down'] as const)),
+      dependencies: Object.fromEntries(states.map(({ dependency, isUp }) => [dependency.name, isUp ? 'up' : 'down'] as const)),
     }
   }
 }
 
-async function checkAll(dependencies: readonly Dependency[]): Promise<{ name: string; required: boolean; up: boolean }[]> {
-  return Promise.all(
-    dependencies.map(async (dependency) => ({ name: dependency.name, required: dependency.required, up: await dependency.isUp() })),
-  )
-}
-
 /** `/livez`: the process is running. `/readyz`: it accepts traffic. Neither does I/O. */
-export function healthRoutes(health: Health): PublicRoute[] {
-  const live = async (ctx: RequestContext) => respondWithJson(ctx, 200, '{"status":"ok"}')
+export function makeHealthRoutes(health: Health): PublicRoute[] {
+  const respondOk = async (ctx: RequestContext) => respondWithJson(ctx, 200, '{"status":"ok"}')
   const ready = async (ctx: RequestContext) => {
     if (!health.isReady) throw new HttpError('service_unavailable', { headers: { 'Retry-After': '1' } })
-    respondWithJson(ctx, 200, '{"status":"ok"}')
+    await respondOk(ctx)
   }
   return [
-    { path: '/livez', handle: live },
+    { path: '/livez', handle: respondOk },
     { path: '/readyz', handle: ready },
   ]
 }

@@ -21,41 +21,34 @@ export class Metrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
     registers: [this.registry],
   })
-  readonly #verdicts = new Counter({
-    name: 'petstore_quota_verdicts_total',
-    help: 'Quota verdicts by plan. Requests with the verdict shadow were admitted, but would be rejected if limits were enforced.',
-    labelNames: ['plan', 'verdict'],
-    registers: [this.registry],
-  })
-  readonly #unauthenticated = new Counter({
-    name: 'petstore_unauthenticated_requests_total',
-    help: 'Requests rejected without a verified API key, by error code',
-    labelNames: ['code'],
-    registers: [this.registry],
-  })
-  readonly #deprecated = new Counter({
-    name: 'petstore_deprecated_requests_total',
-    help: 'Requests for deprecated operations',
-    labelNames: ['operation'],
-    registers: [this.registry],
-  })
+  readonly #verdicts = this.#makeCounter(
+    'petstore_quota_verdicts_total',
+    'Quota verdicts by plan. Requests with the verdict shadow were admitted, but would be rejected if limits were enforced.',
+    ['plan', 'verdict'],
+  )
+  readonly #unauthenticated = this.#makeCounter(
+    'petstore_unauthenticated_requests_total',
+    'Requests rejected without a verified API key, by error code',
+    ['code'],
+  )
+  readonly #deprecated = this.#makeCounter('petstore_deprecated_requests_total', 'Requests for deprecated operations', ['operation'])
+  readonly #redisChanges = this.#makeCounter(
+    'petstore_redis_changes_total',
+    'Changes of the Redis circuit breaker. After down, this replica grants its share of the quotas. After up, all replicas share them.',
+    ['to'],
+  )
+  readonly clientsGone = this.#makeCounter(
+    'petstore_clients_gone_total',
+    'Connections closed by the client or a timeout before all responses were complete',
+  )
+  readonly droppedConnections = this.#makeCounter(
+    'petstore_dropped_connections_total',
+    'Connections closed on arrival because MAX_CONNECTIONS was reached',
+  )
 
-  readonly #clientsGone = new Counter({
-    name: 'petstore_clients_gone_total',
-    help: 'Connections closed by the client or a timeout before all responses were complete',
-    registers: [this.registry],
-  })
-  readonly #droppedConnections = new Counter({
-    name: 'petstore_dropped_connections_total',
-    help: 'Connections closed on arrival because MAX_CONNECTIONS was reached',
-    registers: [this.registry],
-  })
-  readonly #redisChanges = new Counter({
-    name: 'petstore_redis_changes_total',
-    help: 'Changes of the Redis circuit breaker. After down, this replica grants its share of the quotas. After up, all replicas share them.',
-    labelNames: ['to'],
-    registers: [this.registry],
-  })
+  #makeCounter<Label extends string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> {
+    return new Counter({ name, help, labelNames, registers: [this.registry] })
+  }
 
   /** Adds the metrics of the Node.js process: memory, event loop and garbage collection. */
   collectProcessMetrics(): void {
@@ -72,14 +65,6 @@ export class Metrics {
 
   countUnauthenticated(code: ErrorCode): void {
     this.#unauthenticated.inc({ code })
-  }
-
-  countClientGone(): void {
-    this.#clientsGone.inc()
-  }
-
-  countDroppedConnection(): void {
-    this.#droppedConnections.inc()
   }
 
   countRedisChange({ isUp }: { isUp: boolean }): void {

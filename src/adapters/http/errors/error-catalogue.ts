@@ -46,12 +46,6 @@ export const ERROR_CATALOGUE = {
 export type ErrorCode = keyof typeof ERROR_CATALOGUE
 
 /** The Error body of the interface specification. */
-export interface ErrorBody {
-  readonly code: ErrorCode
-  readonly message: string
-  readonly status: number
-}
-
-export function errorBody(code: ErrorCode, message: string = ERROR_CATALOGUE[code].message): ErrorBody {
+export function toErrorBody(code: ErrorCode, message: string = ERROR_CATALOGUE[code].message) {
   return { code, message, status: ERROR_CATALOGUE[code].status }
 }

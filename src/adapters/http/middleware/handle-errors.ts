@@ -2,12 +2,12 @@ import type { Context } from 'koa'
 import type { Logger } from 'pino'
 import type { Middleware } from '../pipeline/context.js'
 import { respondWithJson } from '../pipeline/respond-with-json.js'
-import { errorBody } from '../errors/error-catalogue.js'
+import { toErrorBody } from '../errors/error-catalogue.js'
 import { toHttpError } from '../errors/http-error.js'
 import { isApiPath } from '../operations/operation.js'
 import type { ReportAddressQuota } from '../pipeline/report-address-quota.js'
 
-/** The only place that turns thrown errors into responses. Keeps the headers that were set before the error, which Koa's own handler removes. */
+/** The only place that turns thrown errors into responses. Koa's own error handler would remove the headers that were set before the error. */
 export function handleErrors({ log, reportAddressQuota }: { log: Logger; reportAddressQuota: ReportAddressQuota }): Middleware {
   return async function handleError(ctx, next) {
     try {
@@ -17,7 +17,7 @@ export function handleErrors({ log, reportAddressQuota }: { log: Logger; reportA
       if (error.status >= 500 && error.cause) log.error({ requestId: ctx.state.requestId, err: error.cause }, error.code)
       ctx.state.errorCode = error.code
       ctx.set(error.headers)
-      respondWithJson(ctx, error.status, JSON.stringify(errorBody(error.code, error.message)))
+      respondWithJson(ctx, error.status, JSON.stringify(toErrorBody(error.code, error.message)))
       // Every error has quota headers, even if it was thrown before a quota was known. The exception is the handler of a public route:
       // health checks must not depend on the quota store.
       const { route } = ctx.state

@@ -8,7 +8,7 @@ export function setSecurityHeaders({ publicUrl }: { publicUrl: string }): Middle
     'Cache-Control': 'no-store',
     'Referrer-Policy': 'no-referrer',
     'Cross-Origin-Resource-Policy': 'same-origin',
-    ...strictTransportSecurity(publicUrl),
+    ...toStrictTransportSecurity(publicUrl),
   }
   return async function setHeaders(ctx, next) {
     ctx.set(headers)
@@ -17,6 +17,6 @@ export function setSecurityHeaders({ publicUrl }: { publicUrl: string }): Middle
 }
 
 /** Empty unless `PUBLIC_URL` is https: a host that serves plain HTTP must not make browsers require HTTPS for a year. */
-export function strictTransportSecurity(publicUrl: string): Readonly<Record<string, string>> {
+export function toStrictTransportSecurity(publicUrl: string): Readonly<Record<string, string>> {
   return publicUrl.startsWith('https://') ? { 'Strict-Transport-Security': 'max-age=31536000' } : {}
 }

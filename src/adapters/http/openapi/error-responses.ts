@@ -1,15 +1,9 @@
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import { ERROR_CATALOGUE } from '../errors/error-catalogue.js'
 
-interface ErrorResponse {
-  readonly description: string
-  /** All with the same status. */
-  readonly codes: readonly ErrorCode[]
-}
-
 /**
  * The error responses that the OpenAPI document describes by status: those that programs handle differently, and those with additional
- * headers. Its `default` response describes all other errors.
+ * headers. Its `default` response describes all other errors. The codes of a response have the same status.
  */
 export const ERROR_RESPONSES = {
   InvalidParameter: {
@@ -52,7 +46,7 @@ export const ERROR_RESPONSES = {
       'The service is temporarily unavailable. The request does not count toward any limit. Retry after the number of seconds in `Retry-After`.',
     codes: ['service_unavailable'],
   },
-} as const satisfies Record<string, ErrorResponse>
+} as const satisfies Record<string, { description: string; codes: readonly ErrorCode[] }>
 
 export type ErrorResponseName = keyof typeof ERROR_RESPONSES
 

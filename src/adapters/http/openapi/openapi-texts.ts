@@ -15,19 +15,19 @@ Every response has an \`X-Request-Id\`, and quota headers unless the request cou
 The security scheme describes the limits of the plans. The 429 response describes what to do when a limit is reached.
 `.trim()
 
-export const securityDescription = ({ plans }: Plans) =>
+export const describeSecurity = ({ plans }: Plans) =>
   `
 Send your API key as \`Authorization: Bearer <API_KEY>\` (RFC 6750). Each key has a plan with two limits, requests per minute and requests per day:
 
 | plan | per minute | per day |
 |---|---|---|
-${PLAN_NAMES.map((name) => planRow(name, plans[name].limits)).join('\n')}
+${PLAN_NAMES.map((name) => toPlanRow(name, plans[name].limits)).join('\n')}
 
 Windows are fixed: the day resets at 00:00 UTC, and the minute at a second that depends on the key.
 Every authenticated request counts, except those that are rejected with 429 and those that fail with 5xx.
 `.trim()
 
-function planRow(name: PlanName, limits: Limits | undefined): string {
+function toPlanRow(name: PlanName, limits: Limits | undefined): string {
   const number = (limit: number | undefined) => limit?.toLocaleString('en') ?? 'custom'
   return `| ${name} | ${number(limits?.minute)} | ${number(limits?.day)} |`
 }
@@ -130,7 +130,7 @@ const NEVER_REQUIRED = ['Idempotent-Replayed', 'Accept', 'Accept-Encoding']
 const OPTIONAL = 'Optional-'
 
 /** `required` is a property of the header object, so a header that some responses may lack has a second component, `Optional-…`. */
-export function headerComponents(): Record<string, oas31.HeaderObject> {
+export function buildHeaders(): Record<string, oas31.HeaderObject> {
   const required = Object.keys(HEADERS).filter((name) => !NEVER_REQUIRED.includes(name))
   const optional = [...QUOTA, ...OF_SOME_OPERATIONS, ...NEVER_REQUIRED]
   return Object.fromEntries([
@@ -140,7 +140,7 @@ export function headerComponents(): Record<string, oas31.HeaderObject> {
 }
 
 /** References to the headers of the operation's successful response. */
-export function successHeaders({ deprecation, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
+export function listSuccessHeaders({ deprecation, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
   const isListing = status === 200 && !path.includes('{')
   const required = [
     ...QUOTA,
@@ -149,11 +149,11 @@ export function successHeaders({ deprecation, path, stability }: OperationSpec, 
     ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : []),
     ...(stability === 'stable' ? [] : ['X-Stability']),
   ]
-  return references(required, [...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])
+  return toReferences(required, [...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])
 }
 
 /** References to the headers of an error response. Some 400 and `default` errors come from the HTTP parser, which knows no key and no quota. */
-export function errorHeaders(status: number | 'default'): Record<string, oas31.ReferenceObject> {
+export function listErrorHeaders(status: number | 'default'): Record<string, oas31.ReferenceObject> {
   const mayLackQuota = status === 400 || status === 'default'
   const required = [
     ...(mayLackQuota ? [] : QUOTA),
@@ -161,14 +161,14 @@ export function errorHeaders(status: number | 'default'): Record<string, oas31.R
     ...(status === 401 ? ['WWW-Authenticate'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
   ]
-  return references(required, [
+  return toReferences(required, [
     ...(mayLackQuota ? QUOTA : []),
     ...(status === 415 ? ['Accept', 'Accept-Encoding'] : []),
     ...OF_SOME_OPERATIONS,
   ])
 }
 
-function references(required: readonly string[], optional: readonly string[]): Record<string, oas31.ReferenceObject> {
+function toReferences(required: readonly string[], optional: readonly string[]): Record<string, oas31.ReferenceObject> {
   const reference = (name: string, component: string) => [name, { $ref: `#/components/headers/${component}` }] as const
   return Object.fromEntries([...required.map((name) => reference(name, name)), ...optional.map((name) => reference(name, OPTIONAL + name))])
 }

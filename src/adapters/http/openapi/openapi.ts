@@ -4,17 +4,17 @@ import { createDocument } from 'zod-openapi'
 import { z } from 'zod'
 import type { Plans } from '../../../core/plan.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
-import { ERROR_CATALOGUE, errorBody } from '../errors/error-catalogue.js'
+import { ERROR_CATALOGUE, toErrorBody } from '../errors/error-catalogue.js'
 import type { ErrorResponseName } from './error-responses.js'
 import { COMMON_ERROR_RESPONSES, ERROR_RESPONSES, listOtherCodes, toStatus } from './error-responses.js'
 import {
   DESCRIPTION,
   ERROR_CODE_DESCRIPTION,
   ERROR_DESCRIPTION,
-  errorHeaders,
-  headerComponents,
-  securityDescription,
-  successHeaders,
+  listErrorHeaders,
+  buildHeaders,
+  describeSecurity,
+  listSuccessHeaders,
 } from './openapi-texts.js'
 import type { OperationSpec } from '../operations/operation.js'
 import { API_PREFIX } from '../operations/operation.js'
@@ -36,7 +36,7 @@ const error = z
   })
   .meta({ id: 'Error', description: ERROR_DESCRIPTION })
 
-/** What differs between installations. */
+/** The parts of the document that differ between installations. */
 export interface OpenApiInputs {
   /** Absolute base URL of the service, without `/v1` and without a trailing slash. */
   readonly serverUrl: string
@@ -69,10 +69,10 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
       ],
       paths: buildPaths(OPERATIONS),
       components: {
-        headers: headerComponents(),
+        headers: buildHeaders(),
         responses: buildErrorResponses(),
         securitySchemes: {
-          apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'pst_live_…', description: securityDescription(plans) },
+          apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'pst_live_…', description: describeSecurity(plans) },
         },
       },
     },
@@ -86,7 +86,7 @@ function leaveResponsesOpen({ jsonSchema, io }: { jsonSchema: { additionalProper
 }
 
 /** The document as text. The YAML has no aliases, because some parsers reject them. */
-export function openApiText(inputs: OpenApiInputs, format: 'json' | 'yaml'): string {
+export function renderOpenApiDocument(inputs: OpenApiInputs, format: 'json' | 'yaml'): string {
   const document = buildOpenApiDocument(inputs)
   return format === 'yaml' ? stringify(document, { aliasDuplicateObjects: false }) : `${JSON.stringify(document, undefined, 2)}\n`
 }
@@ -110,16 +110,16 @@ export function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodO
 
 function buildResponses(spec: OperationSpec): ZodOpenApiResponsesObject {
   const success = Object.entries(spec.document.responses).map(
-    ([status, response]) => [status, { ...response, headers: successHeaders(spec, Number(status)) }] as const,
+    ([status, response]) => [status, { ...response, headers: listSuccessHeaders(spec, Number(status)) }] as const,
   )
   const removal: readonly ErrorResponseName[] = spec.deprecation ? ['OperationRemoved'] : []
   const errors = [...spec.errors, ...removal, ...COMMON_ERROR_RESPONSES].map(
-    (name) => [`${toStatus(name)}`, responseReference(name)] as const,
+    (name) => [`${toStatus(name)}`, toResponseReference(name)] as const,
   )
-  return Object.fromEntries([...success, ...errors, ['default', responseReference('Error')]])
+  return Object.fromEntries([...success, ...errors, ['default', toResponseReference('Error')]])
 }
 
-const responseReference = (name: ErrorResponseName | 'Error') => ({ $ref: `#/components/responses/${name}` })
+const toResponseReference = (name: ErrorResponseName | 'Error') => ({ $ref: `#/components/responses/${name}` })
 
 /** The responses of `ERROR_RESPONSES`, and `Error` for `default`. Each has one example per code. */
 function buildErrorResponses(): Record<string, ZodOpenApiResponseObject> {
@@ -134,6 +134,6 @@ function buildErrorResponse(
   status: number | 'default',
   { description, codes }: { description: string; codes: readonly ErrorCode[] },
 ): ZodOpenApiResponseObject {
-  const examples = Object.fromEntries(codes.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: errorBody(code) }]))
-  return { description, headers: errorHeaders(status), content: { 'application/json': { schema: error, examples } } }
+  const examples = Object.fromEntries(codes.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: toErrorBody(code) }]))
+  return { description, headers: listErrorHeaders(status), content: { 'application/json': { schema: error, examples } } }
 }

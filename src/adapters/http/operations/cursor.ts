@@ -32,17 +32,13 @@ export function makeCursors(secret: string): Cursors {
       const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES))
       decipher.setAAD(Buffer.from(VERSION + scope)).setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
       const opened = decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES))
-      return isAuthentic(() => decipher.final()) ? parseInt64(opened.toString()) : undefined
+      try {
+        decipher.final()
+      } catch {
+        // Node throws if the authentication tag is wrong, and for no other reason here.
+        return undefined
+      }
+      return parseInt64(opened.toString())
     },
-  }
-}
-
-/** Node throws if the authentication tag is wrong, and for no other reason here. */
-function isAuthentic(final: () => void): boolean {
-  try {
-    final()
-    return true
-  } catch {
-    return false
   }
 }

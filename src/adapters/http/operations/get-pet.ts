@@ -32,7 +32,7 @@ export const getPetOperation: OperationDeclaration<{ pets: PetStore }> = {
     const serialize = makeSerializer<object>(pet)
     return async (ctx, { params }) => {
       parseQuery(NO_PARAMETERS, ctx.querystring)
-      // An ID that is not an int64 is 404: the specification has no 400 for this operation.
+      // An ID that is not an int64 gets 404, because the specification has no 400 for an invalid ID.
       respondWithJson(ctx, 200, serialize(await getPet(parseInt64(params['petId'] ?? ''))))
     }
   },

@@ -9,7 +9,7 @@ import { listOrdersOperation } from './list-orders.js'
 import { listPetsOperation } from './list-pets.js'
 import type { Operation, OperationDeclaration } from './operation.js'
 
-/** What the operations need, all together. */
+/** The ports and settings that the operations need. */
 export interface OperationDeps {
   readonly pets: PetStore
   readonly petIds: PetIds

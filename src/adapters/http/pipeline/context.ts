@@ -3,7 +3,7 @@ import type { ApiKey } from '../../../core/api-key.js'
 import type { QuotaRules, Verdict } from '../../../core/quota.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 
-/** The route that a request's path leads to. */
+/** The route of a request. */
 export interface MatchedRoute {
   /** The path as documented: `/v1/pets/{petId}`. */
   readonly template: string
@@ -11,7 +11,7 @@ export interface MatchedRoute {
   readonly allow: string
   /** Sent with every response of the route. */
   readonly headers: Readonly<Record<string, string>>
-  /** The ID of the operation, if it is deprecated. */
+  /** The ID of the operation. Absent unless the operation is deprecated. */
   readonly deprecatedOperation?: string
   /** Absent if the path does not allow the method. */
   readonly respond?: (ctx: RequestContext) => Promise<void>

@@ -15,9 +15,12 @@ const BYTES = {
 
 const readBytes = bodyParser({ ...BYTES, onerror: rejectBody })
 
+/** The rest of the body is not read after an error, so the connection cannot be used again. */
+const CLOSING = { headers: { Connection: 'close' } }
+
 /** Reads the bytes of a JSON body. Throws `payload_too_large`, `request_timeout` or `bad_request`. */
 export async function readBody(ctx: Context): Promise<Buffer> {
-  if (Number(ctx.headers['content-length'] ?? 0) > BODY_LIMIT_BYTES) throw payloadTooLarge()
+  if (Number(ctx.headers['content-length'] ?? 0) > BODY_LIMIT_BYTES) throw new HttpError('payload_too_large', CLOSING)
   // After all other checks: from here on, only the body can be rejected. HTTP/1.0 has no such response.
   if (ctx.headers.expect && ctx.req.httpVersion !== '1.0') ctx.res.writeContinue()
   await rejectIfBodyFails(ctx.req, readBytes(ctx, async () => {}) as Promise<void>)
@@ -28,7 +31,7 @@ export async function readBody(ctx: Context): Promise<Buffer> {
 async function rejectIfBodyFails(request: IncomingMessage, reading: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const failed = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(bodyTimeout()), BODY_TIMEOUT_MS)
+    timer = setTimeout(() => reject(new HttpError('request_timeout', CLOSING)), BODY_TIMEOUT_MS)
     const broken = brokenBodySignal(request)
     const fail = () => reject(toBodyError(broken.reason as NodeJS.ErrnoException))
     if (broken.aborted) fail()
@@ -37,29 +40,14 @@ async function rejectIfBodyFails(request: IncomingMessage, reading: Promise<void
   await Promise.race([reading, failed]).finally(() => clearTimeout(timer))
 }
 
-function toBodyError(cause: NodeJS.ErrnoException): HttpError {
-  return cause.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? bodyTimeout() : unreadableBody(cause)
-}
-
 function rejectBody(error: Error & { status?: number; type?: string }): never {
-  if (error.status === 413) throw payloadTooLarge()
+  if (error.status === 413) throw new HttpError('payload_too_large', CLOSING)
   // The client disconnected before or while the body was read.
-  if (error.status === 400 || error.type === 'stream.not.readable') throw unreadableBody(error)
+  if (error.status === 400 || error.type === 'stream.not.readable') throw toBodyError(error)
   throw error
 }
 
-// The rest of the body is not read after these errors, so they close the connection.
-
-function bodyTimeout(): HttpError {
-  return new HttpError('request_timeout', { headers: { Connection: 'close' } })
-}
-
-/** The client disconnected, or the framing of the body is not valid. */
-function unreadableBody(cause: Error): HttpError {
-  const message = 'The body ended early, or its framing is not valid.'
-  return new HttpError('bad_request', { message, headers: { Connection: 'close' }, cause })
-}
-
-function payloadTooLarge(): HttpError {
-  return new HttpError('payload_too_large', { headers: { Connection: 'close' } })
+function toBodyError(cause: NodeJS.ErrnoException): HttpError {
+  if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') return new HttpError('request_timeout', CLOSING)
+  return new HttpError('bad_request', { message: 'The body ended early, or its framing is not valid.', ...CLOSING, cause })
 }

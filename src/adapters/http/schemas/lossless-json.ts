@@ -10,7 +10,7 @@ const INT64_DIGITS = INT64_MAX.toString().length
  * objects are nested more than `maxDepth` levels deep.
  */
 export function parseLosslessJson(text: string, maxDepth: number): unknown {
-  if (depthExceeds(text, maxDepth)) throw new SyntaxError(`More than ${maxDepth} levels of nesting`)
+  if (exceedsDepth(text, maxDepth)) throw new SyntaxError(`More than ${maxDepth} levels of nesting`)
   return parse(text, undefined, parseNumber)
 }
 
@@ -33,7 +33,7 @@ function removeTrailingZeros(digits: string): string {
 }
 
 /** Counts the brackets outside of strings. The text may be invalid JSON, which the parser detects. */
-function depthExceeds(text: string, maxDepth: number): boolean {
+function exceedsDepth(text: string, maxDepth: number): boolean {
   let depth = 0
   let inString = false
   for (let index = 0; index < text.length && depth <= maxDepth; index += 1) {

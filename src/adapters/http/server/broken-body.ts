@@ -4,14 +4,14 @@ const brokenBodies = new WeakMap<IncomingMessage, AbortController>()
 
 /** Aborts, with the parser's error as the reason, if the rest of the request's body cannot be read although the connection is open. */
 export function brokenBodySignal(request: IncomingMessage): AbortSignal {
-  return controllerOf(request).signal
+  return getController(request).signal
 }
 
 export function abortBrokenBody(request: IncomingMessage, reason: Error): void {
-  controllerOf(request).abort(reason)
+  getController(request).abort(reason)
 }
 
-function controllerOf(request: IncomingMessage): AbortController {
+function getController(request: IncomingMessage): AbortController {
   const controller = brokenBodies.get(request) ?? new AbortController()
   brokenBodies.set(request, controller)
   return controller
