@@ -45,7 +45,7 @@ export const ERROR_CODE_DESCRIPTION = [
 
 const SECONDS = { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_483_647 } as const
 const COUNT = { type: 'integer', format: 'int32', minimum: 0, maximum: MAX_LIMIT } as const
-const text = (pattern: string, maxLength = 1000) => ({ type: 'string', maxLength, pattern }) as const
+const toTextSchema = (pattern: string, maxLength = 1000) => ({ type: 'string', maxLength, pattern }) as const
 
 const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   'X-RateLimit-Limit': {
@@ -62,18 +62,18 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   },
   'RateLimit-Policy': {
     description: 'All limits of the caller (draft-ietf-httpapi-ratelimit-headers).',
-    schema: text('^".+$'),
+    schema: toTextSchema('^".+$'),
     example: '"minute";q=60;w=60, "day";q=1000;w=86400',
   },
   RateLimit: {
     description: 'Requests remaining in each window (`r`) and seconds until it resets (`t`).',
-    schema: text('^".+$'),
+    schema: toTextSchema('^".+$'),
     example: '"minute";r=59;t=21, "day";r=999;t=34021',
   },
   'X-Request-Id': {
     description:
       'Identifies this request in our logs: quote it when you report an error. It is the ID that you sent, if that matches the pattern.',
-    schema: text('^[A-Za-z0-9._-]{1,64}$', 64),
+    schema: toTextSchema('^[A-Za-z0-9._-]{1,64}$', 64),
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   },
   'Retry-After': {
@@ -81,14 +81,18 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     schema: SECONDS,
     example: 21,
   },
-  'WWW-Authenticate': { description: 'How to authenticate (RFC 6750).', schema: text('^Bearer .+$'), example: 'Bearer realm="petstore"' },
+  'WWW-Authenticate': {
+    description: 'How to authenticate (RFC 6750).',
+    schema: toTextSchema('^Bearer .+$'),
+    example: 'Bearer realm="petstore"',
+  },
   Link: {
     description:
       'Lists: `rel="next"` while there are more pages, and `rel="first"` on all pages but the first. Deprecated operations: `rel="successor-version"`.',
-    schema: text('^<.+$'),
+    schema: toTextSchema('^<.+$'),
     example: '</v1/pets?limit=20&cursor=b3BhcXVl>; rel="next"',
   },
-  Location: { description: 'URL of the new pet.', schema: text('^.*/pets/[0-9]+$'), example: '/v1/pets/11' },
+  Location: { description: 'URL of the new pet.', schema: toTextSchema('^.*/pets/[0-9]+$'), example: '/v1/pets/11' },
   'Idempotent-Replayed': {
     description: 'Present if an earlier request with this `Idempotency-Key` added the pet.',
     schema: { type: 'string', enum: ['true'] },
@@ -96,27 +100,27 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   },
   Deprecation: {
     description: 'Unix timestamp since which the operation is deprecated (RFC 9745).',
-    schema: text('^@[0-9]+$', 20),
+    schema: toTextSchema('^@[0-9]+$', 20),
     example: '@1795132800',
   },
   Sunset: {
     description: 'The date on which the deprecated operation is removed (RFC 8594).',
-    schema: text('^.+ GMT$', 40),
+    schema: toTextSchema('^.+ GMT$', 40),
     example: 'Thu, 05 Dec 2030 00:00:00 GMT',
   },
   'X-Stability': {
     description: 'Present if the shape of the operation may still change: `experimental` or `beta`.',
-    schema: text('^[a-z]+$', 20),
+    schema: toTextSchema('^[a-z]+$', 20),
     example: 'experimental',
   },
   Accept: {
     description: 'The media type that the request body must have. Present if it had another one.',
-    schema: text('^application/json$', 20),
+    schema: toTextSchema('^application/json$', 20),
     example: 'application/json',
   },
   'Accept-Encoding': {
     description: 'The content coding that the request body must have. Present if it had another one.',
-    schema: text('^identity$', 10),
+    schema: toTextSchema('^identity$', 10),
     example: 'identity',
   },
 }
