@@ -1,10 +1,10 @@
-// Keeps docs/openapi.json what the code says it is: `write` writes it anew, `check` fails when it differs by a byte.
+// Keeps docs/openapi.json up to date. `write` generates the file. `check` fails if the file differs from what would be generated.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const committed = 'docs/openapi.json'
 const { status, stdout } = spawnSync(process.execPath, ['dist/src/main.js', 'openapi'], {
-  // The committed document is that of the default settings, whatever this shell has set.
+  // The committed document uses the default settings, so the settings of this shell are not passed on.
   env: { PATH: process.env.PATH },
   stdio: ['ignore', 'pipe', 'inherit'],
 })
@@ -12,7 +12,7 @@ const { status, stdout } = spawnSync(process.execPath, ['dist/src/main.js', 'ope
 if (status !== 0 || stdout.length === 0) fail(`The command 'petstore openapi' failed, so ${committed} was neither written nor checked.`)
 else if (process.argv[2] === 'write') writeFileSync(committed, stdout)
 else if (!stdout.equals(committedBytes())) {
-  fail(`${committed} is not what the code generates. Write it anew with 'npm run generate', look at the difference and commit it.`)
+  fail(`${committed} is out of date. Run 'npm run generate', review the difference and commit it.`)
 }
 
 function committedBytes() {

@@ -17,9 +17,9 @@ export const COMMANDS: Commands = {
 
   async openApi(format) {
     const { publicUrl, host, port, plans } = readProcessConfig('command')
-    const { openApiText } = await import('./adapters/http/openapi/openapi.js')
+    const { renderOpenApiDocument } = await import('./adapters/http/openapi/openapi.js')
     const { toServerUrl } = await import('./adapters/http/server/server-url.js')
-    return openApiText({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans }, format)
+    return renderOpenApiDocument({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans }, format)
   },
 
   withApiKeyAdmin: (work) => withParts('keys', ({ apiKeyAdmin }) => work(apiKeyAdmin)),

@@ -23,8 +23,8 @@ export async function serve(config: Config): Promise<void> {
     log,
     ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
     maxConnections: config.maxConnections,
-    onClientGone: () => metrics.countClientGone(),
-    onConnectionDropped: () => metrics.countDroppedConnection(),
+    onClientGone: () => metrics.clientsGone.inc(),
+    onConnectionDropped: () => metrics.droppedConnections.inc(),
   })
   const admin = makeServer(parts.adminApi, { log })
   metrics.collectProcessMetrics()
@@ -63,7 +63,7 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new OperatorError(
-      `Cannot listen on ${host}:${port} (${code}): set ${prefix}HOST to an address of this machine and ${prefix}PORT to a free port, or to 0 for any`,
+      `Cannot listen on ${host}:${port} (${code}): set ${prefix}HOST to an IP address of this machine and ${prefix}PORT to a free port, or to 0 for any`,
     )
   }
 }

@@ -7,10 +7,6 @@ export class PetNotFound extends DomainError {
   readonly code = 'pet_not_found'
 }
 
-export class OperationRemoved extends DomainError {
-  readonly code = 'operation_removed'
-}
-
 /** The idempotency key was used before, for a different pet. */
 export class IdempotencyKeyReused extends DomainError {
   readonly code = 'idempotency_key_reused'

@@ -5,22 +5,15 @@ import { Health } from '../adapters/http/admin/health.js'
 import { Metrics } from '../adapters/http/admin/metrics.js'
 import { makeApp } from '../adapters/http/app.js'
 import { makeCursors } from '../adapters/http/operations/cursor.js'
-import { makeCreatePetOperation } from '../adapters/http/operations/create-pet.js'
-import { makeGetPetOperation } from '../adapters/http/operations/get-pet.js'
-import { makeListOrdersOperation } from '../adapters/http/operations/list-orders.js'
-import { makeListPetsOperation } from '../adapters/http/operations/list-pets.js'
+import { makeOperations } from '../adapters/http/operations/operations.js'
 import { CachedApiKeyVerifier } from '../adapters/memory/cached-api-key-verifier.js'
 import type { Config } from '../config.js'
 import { makeAdmit } from '../core/use-cases/admit.js'
 import { makeAuthenticate } from '../core/use-cases/authenticate.js'
-import { makeCreatePet } from '../core/use-cases/create-pet.js'
-import { makeEnsureGetPetOffered, makeGetPet } from '../core/use-cases/get-pet.js'
-import { makeListOrders } from '../core/use-cases/list-orders.js'
-import { makeListPets } from '../core/use-cases/list-pets.js'
 import type { BackingService } from './tokens.js'
 import { TOKENS } from './tokens.js'
 
-/** The API, and what operators see of it on the admin port. */
+/** The API and the admin port. */
 export function httpModule(config: Config): ContainerModule {
   const { plans, publicUrl = '', cursorSecret = randomBytes(32).toString('hex') } = config
   return new ContainerModule(({ bind }) => {
@@ -37,21 +30,14 @@ export function httpModule(config: Config): ContainerModule {
       [TOKENS.secrets, TOKENS.apiKeyStore, TOKENS.failedAuthentications, TOKENS.quotas, TOKENS.clock],
     )
     bind(TOKENS.operations).toResolvedValue(
-      (pets, petIds, orders, idempotency, clock) => {
-        const cursors = makeCursors(cursorSecret)
-        return [
-          makeListPetsOperation({ listPets: makeListPets({ pets }), cursors, publicUrl }),
-          makeCreatePetOperation({ createPet: makeCreatePet({ pets, petIds, idempotency }), publicUrl }),
-          makeGetPetOperation({ getPet: makeGetPet({ pets, clock }), ensureOffered: makeEnsureGetPetOffered({ clock }) }),
-          makeListOrdersOperation({ listOrders: makeListOrders({ orders }), cursors, publicUrl }),
-        ]
-      },
-      [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency, TOKENS.clock],
+      (pets, petIds, orders, idempotency) =>
+        makeOperations({ pets, petIds, orders, idempotency, cursors: makeCursors(cursorSecret), publicUrl }),
+      [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency],
     )
     bind(TOKENS.api).toResolvedValue(
-      (operations, admit, failedAuthentications, health, metrics, log) =>
-        makeApp({ ...config, publicUrl, operations, admit, failedAuthentications, health, metrics, log }).callback(),
-      [TOKENS.operations, TOKENS.admit, TOKENS.failedAuthentications, TOKENS.health, TOKENS.metrics, TOKENS.log],
+      (operations, admit, failedAuthentications, clock, health, metrics, log) =>
+        makeApp({ ...config, publicUrl, operations, admit, failedAuthentications, clock, health, metrics, log }).callback(),
+      [TOKENS.operations, TOKENS.admit, TOKENS.failedAuthentications, TOKENS.clock, TOKENS.health, TOKENS.metrics, TOKENS.log],
     )
     bind(TOKENS.adminApi).toResolvedValue(
       (health, metrics, log) => makeAdminApp({ health, metrics, log }).callback(),

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { gzipSync } from 'node:zlib'
-import { BODY_LIMIT_BYTES } from '../../src/adapters/http/pipeline/hardening.js'
+import { BODY_LIMIT_BYTES } from '../../src/adapters/http/server/limits.js'
 import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { clientAddress } from '../../src/adapters/http/pipeline/client-address.js'
+import { resolveClientAddress } from '../../src/adapters/http/pipeline/client-address.js'
 
 /** [socket address, X-Forwarded-For, trusted hops, who is charged] */
 const CASES: Readonly<Record<string, readonly (readonly [string, string, number, string])[]>> = {
@@ -55,7 +55,7 @@ describe('the address that a failed authentication is charged to', () => {
   for (const [guarantee, cases] of Object.entries(CASES)) {
     for (const [socket, forwardedFor, hops, charged] of cases) {
       it(`${guarantee}: ${socket} with "${forwardedFor}", ${hops} trusted: ${charged}`, () => {
-        expect(clientAddress(socket, forwardedFor, hops)).to.equal(charged)
+        expect(resolveClientAddress(socket, forwardedFor, hops)).to.equal(charged)
       })
     }
   }

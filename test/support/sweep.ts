@@ -1,7 +1,6 @@
 import { readConfig } from '../../src/config.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Plans } from '../../src/core/plan.js'
-import { GET_PET_REMOVED_AT_MS } from '../../src/core/use-cases/get-pet.js'
 import type { TestResponse, Sent, TestApi } from './api.js'
 import type { UnreliablePetStore } from './unreliable-pet-store.js'
 import { ampleKey } from './with-api.js'
@@ -110,7 +109,7 @@ export async function sweepFailures(api: TestApi, pets: UnreliablePetStore): Pro
 /** Requests of what was removed. Moves the clock by years. */
 export async function sweepRemoved(api: TestApi): Promise<Swept[]> {
   const key = await ampleKey(api)
-  api.clock.moveTo(GET_PET_REMOVED_AT_MS)
+  api.clock.moveTo(Date.parse('2030-12-05T00:00:00Z'))
   const [got, headed] = [{ key }, { key, method: 'HEAD' }]
   return [await sweepOne(api, 'a late caller', '/v1/pets/1', got), await sweepOne(api, 'a late caller', '/v1/pets/1', headed)]
 }

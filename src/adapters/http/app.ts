@@ -1,38 +1,37 @@
 import Koa from 'koa'
 import type { Logger } from 'pino'
 import type { Plans } from '../../core/plan.js'
+import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 import type { Admit } from '../../core/use-cases/admit.js'
 import type { RequestState, Middleware } from './pipeline/context.js'
-import { docsRoutes } from './openapi/docs-routes.js'
-import { securityHeaders } from './pipeline/hardening.js'
+import { makeDocsRoutes } from './openapi/docs-routes.js'
 import type { Health } from './admin/health.js'
-import { healthRoutes } from './admin/health.js'
+import { makeHealthRoutes } from './admin/health.js'
 import type { Metrics } from './admin/metrics.js'
 import { admit } from './middleware/admit-caller.js'
-import { handleErrors, logStrayErrors } from './middleware/handle-errors.js'
-import { handleOptions } from './middleware/handle-options.js'
-import { findRoute } from './middleware/find-route.js'
+import { handleErrors, makeErrorLogger } from './middleware/handle-errors.js'
 import { identifyRequest } from './middleware/identify-request.js'
 import { limitInFlight } from './middleware/limit-in-flight.js'
 import { logRequests } from './middleware/log-requests.js'
 import { refundFailures } from './middleware/refund-failures.js'
-import { requireRoute } from './middleware/require-route.js'
-import { requireKnownExpectation } from './middleware/require-known-expectation.js'
 import { requireValidHttp } from './middleware/require-valid-http.js'
+import { setSecurityHeaders } from './middleware/set-security-headers.js'
 import { makeReportAddressQuota } from './pipeline/report-address-quota.js'
 import type { Operation } from './operations/operation.js'
-import { isApiPath, makeRoutes } from './pipeline/routing.js'
+import { isApiPath } from './operations/operation.js'
+import { makeRouting } from './pipeline/routing.js'
 
 export interface AppDeps {
   readonly operations: readonly Operation[]
   readonly admit: Admit
   readonly failedAuthentications: FailedAuthentications
   readonly plans: Plans
+  readonly clock: Clock
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
-  /** Empty where links are relative. */
+  /** Empty if links are relative. */
   readonly publicUrl: string
   readonly trustedProxyHops: number
   /** API requests that may be in flight at the same time. */
@@ -41,30 +40,28 @@ export interface AppDeps {
   readonly docs: boolean
 }
 
-/** The whole pipeline, in the order in which a request meets it. What is refused early keeps the headers that were set before. */
+/** The whole pipeline, in the order in which a request passes through it. A rejected request keeps the headers that were set before. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
-  const pages = [...healthRoutes(deps.health), ...(deps.docs ? docsRoutes(deps) : [])]
-  const routes = makeRoutes(deps.operations, pages, deps.publicUrl)
+  const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.docs ? makeDocsRoutes(deps) : [])]
   const reportAddressQuota = makeReportAddressQuota(deps)
+  const { matchRoute, respondToOptions, callHandler } = makeRouting({ ...deps, publicRoutes, reportAddressQuota })
   const app = new Koa<RequestState>()
-  app.on('error', logStrayErrors(deps.log))
+  app.on('error', makeErrorLogger(deps.log))
   app.use(identifyRequest())
   app.use(logRequests(deps))
-  app.use(securityHeaders(deps))
+  app.use(setSecurityHeaders(deps))
   app.use(handleErrors({ log: deps.log, reportAddressQuota }))
   app.use(requireValidHttp())
-  app.use(findRoute(routes))
-  app.use(handleOptions({ reportAddressQuota }))
+  app.use(matchRoute)
+  app.use(respondToOptions)
   app.use(onApi(limitInFlight(deps.maxInFlight)))
   app.use(onApi(admit(deps)))
   app.use(onApi(refundFailures()))
-  app.use(requireRoute())
-  app.use(requireKnownExpectation())
-  app.use(routes.dispatch)
+  app.use(callHandler)
   return app
 }
 
-/** Health, document and docs page are open: no key, no quota. */
+/** Health checks, the OpenAPI document and the docs page need no key and have no quota. */
 function onApi(middleware: Middleware): Middleware {
   return async function onlyOnApi(ctx, next) {
     await (isApiPath(ctx.path) ? middleware(ctx, next) : next())

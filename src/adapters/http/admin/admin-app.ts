@@ -2,13 +2,13 @@ import Koa from 'koa'
 import type { Logger } from 'pino'
 import type { Health } from './health.js'
 import type { Metrics } from './metrics.js'
-import { logStrayErrors } from '../middleware/handle-errors.js'
+import { makeErrorLogger } from '../middleware/handle-errors.js'
 
-/** For operators and Prometheus, on a port of its own: `/metrics` and `/health`. */
+/** `/metrics` and `/health` for operators and Prometheus, on a port of their own. */
 export function makeAdminApp({ health, metrics, log }: { health: Health; metrics: Metrics; log: Logger }): Koa {
   const app = new Koa()
-  app.on('error', logStrayErrors(log))
-  app.use(async function answerOperator(ctx) {
+  app.on('error', makeErrorLogger(log))
+  app.use(async function respondToOperator(ctx) {
     if (ctx.path === '/metrics') {
       ctx.type = metrics.registry.contentType
       ctx.body = await metrics.registry.metrics()

@@ -5,59 +5,52 @@ import type { ErrorCode } from '../errors/error-catalogue.js'
 
 interface MeasuredRequest {
   readonly method: string
-  /** The template of the path, never the path. */
+  /** The template of the path, such as `/v1/pets/{petId}`. */
   readonly route: string
   readonly status: number
 }
 
-/** What Prometheus reads from the admin port. No label holds anything that a client chooses freely. */
+/** The metrics for Prometheus. No label has values that a client can choose freely. */
 export class Metrics {
   readonly registry = new Registry()
 
   readonly #requestSeconds = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Time to answer, by method, route template and status',
+    help: 'Time to respond, by method, route template and status',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
     registers: [this.registry],
   })
-  readonly #verdicts = new Counter({
-    name: 'petstore_quota_verdicts_total',
-    help: 'Quota verdicts by plan; shadow is a request let pass that enforcement would have refused',
-    labelNames: ['plan', 'verdict'],
-    registers: [this.registry],
-  })
-  readonly #unauthenticated = new Counter({
-    name: 'petstore_unauthenticated_requests_total',
-    help: 'Requests refused without a verified key, by error code',
-    labelNames: ['code'],
-    registers: [this.registry],
-  })
-  readonly #deprecated = new Counter({
-    name: 'petstore_deprecated_requests_total',
-    help: 'Requests of operations that are to be removed',
-    labelNames: ['operation'],
-    registers: [this.registry],
-  })
+  readonly #verdicts = this.#makeCounter(
+    'petstore_quota_verdicts_total',
+    'Quota verdicts by plan. Requests with the verdict shadow were admitted, but would be rejected if limits were enforced.',
+    ['plan', 'verdict'],
+  )
+  readonly #unauthenticated = this.#makeCounter(
+    'petstore_unauthenticated_requests_total',
+    'Requests rejected without a verified API key, by error code',
+    ['code'],
+  )
+  readonly #deprecated = this.#makeCounter('petstore_deprecated_requests_total', 'Requests for deprecated operations', ['operation'])
+  readonly #redisChanges = this.#makeCounter(
+    'petstore_redis_changes_total',
+    'Changes of the Redis circuit breaker. After down, this replica grants its share of the quotas. After up, all replicas share them.',
+    ['to'],
+  )
+  readonly clientsGone = this.#makeCounter(
+    'petstore_clients_gone_total',
+    'Connections closed by the client or a timeout before all responses were complete',
+  )
+  readonly droppedConnections = this.#makeCounter(
+    'petstore_dropped_connections_total',
+    'Connections closed on arrival because MAX_CONNECTIONS was reached',
+  )
 
-  readonly #clientsGone = new Counter({
-    name: 'petstore_clients_gone_total',
-    help: 'Connections that the client or a timeout closed before all responses were complete',
-    registers: [this.registry],
-  })
-  readonly #droppedConnections = new Counter({
-    name: 'petstore_dropped_connections_total',
-    help: 'Connections closed on arrival because MAX_CONNECTIONS was reached',
-    registers: [this.registry],
-  })
-  readonly #redisChanges = new Counter({
-    name: 'petstore_redis_changes_total',
-    help: 'How often Redis went away (down), so that this replica gave out its part of the quotas, and came back (up)',
-    labelNames: ['to'],
-    registers: [this.registry],
-  })
+  #makeCounter<Label extends string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> {
+    return new Counter({ name, help, labelNames, registers: [this.registry] })
+  }
 
-  /** Adds what Node tells of its process: memory, event loop, garbage collection. */
+  /** Adds the metrics of the Node.js process: memory, event loop and garbage collection. */
   collectProcessMetrics(): void {
     collectDefaultMetrics({ register: this.registry })
   }
@@ -72,14 +65,6 @@ export class Metrics {
 
   countUnauthenticated(code: ErrorCode): void {
     this.#unauthenticated.inc({ code })
-  }
-
-  countClientGone(): void {
-    this.#clientsGone.inc()
-  }
-
-  countDroppedConnection(): void {
-    this.#droppedConnections.inc()
   }
 
   countRedisChange({ isUp }: { isUp: boolean }): void {

@@ -3,13 +3,13 @@ import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE } from './error-catalogue.js'
 
 interface Details {
-  /** Instead of the catalogue's. */
+  /** Replaces the message of the catalogue. */
   readonly message?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly cause?: unknown
 }
 
-/** An answer of 4xx or 5xx, thrown where it becomes clear and written by the one error boundary. */
+/** A 4xx or 5xx response. `handleErrors` sends it. */
 export class HttpError extends Error {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -24,10 +24,10 @@ export class HttpError extends Error {
   }
 }
 
-/** Seconds after which a store that is away is worth keyVersion again. */
+/** An estimate of the time until the store is available again. */
 const UNAVAILABLE_RETRY_AFTER_SECONDS = 2
 
-/** What the client is told of a thrown value. Whatever nobody expected is an `internal_error` that tells nothing. */
+/** The error to send for a thrown value. An unexpected one becomes an `internal_error` without details. */
 export function toHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown
   if (!(thrown instanceof DomainError) || !(thrown.code in ERROR_CATALOGUE)) return new HttpError('internal_error', { cause: thrown })

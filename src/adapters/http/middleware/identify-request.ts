@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Middleware } from '../pipeline/context.js'
 
-/** Whatever holds an API key is not fit for logs. */
+/** Logs must not contain API keys, so an ID that looks like one is not accepted. */
 const ACCEPTED_ID = /^(?!.*pst_live_)[A-Za-z0-9._-]{1,64}$/
 
-/** Takes over the request id of a proxy or client where it is fit for logs, else makes one, and returns it on every answer. */
+/** Sends `X-Request-Id` with every response: the ID that the client or a proxy sent, if it may be logged, or a new one. */
 export function identifyRequest(): Middleware {
   return async function identify(ctx, next) {
     const sent = ctx.get('X-Request-Id')

@@ -7,7 +7,7 @@ export function limitInFlight(maxInFlight: number): Middleware {
   return async function limitRequestsInFlight(_ctx, next) {
     if (inFlight >= maxInFlight) {
       throw new HttpError('service_unavailable', {
-        message: 'The service has reached its limit of concurrent requests; retry after the time in Retry-After.',
+        message: 'The service has reached its limit of concurrent requests. Retry after the number of seconds in Retry-After.',
         headers: { 'Retry-After': '1' },
       })
     }

@@ -7,14 +7,14 @@ const HOST = /^(\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(:\d*
 /** Rejects requests that Node's parser accepts although they are not valid HTTP/1.1 or HTTP/1.0. */
 export function requireValidHttp(): Middleware {
   return async function requireVersionHostAndFraming(ctx, next) {
-    const error = errorIn(ctx)
+    const problem = findProblem(ctx)
     // Proxies and servers interpret such a request differently, and may disagree about where the next one begins (request smuggling).
-    if (error) throw new HttpError('bad_request', { message: error, headers: { Connection: 'close' } })
+    if (problem) throw new HttpError('bad_request', { message: problem, headers: { Connection: 'close' } })
     await next()
   }
 }
 
-function errorIn({ req }: RequestContext): string | undefined {
+function findProblem({ req }: RequestContext): string | undefined {
   const { httpVersion } = req
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return 'The HTTP version must be 1.1 or 1.0.'
 

@@ -10,9 +10,8 @@ import etag from 'etag'
 import { LRUCache } from 'lru-cache'
 import { OperatorError } from '../../../core/errors.js'
 import type { Plans } from '../../../core/plan.js'
-import type { Middleware, RequestContext } from '../pipeline/context.js'
-import { DOCS_CONTENT_SECURITY_POLICY } from '../pipeline/hardening.js'
-import { openApiText } from './openapi.js'
+import type { RequestContext } from '../pipeline/context.js'
+import { renderOpenApiDocument } from './openapi.js'
 import type { PublicRoute } from '../pipeline/routing.js'
 import { toServerUrl } from '../server/server-url.js'
 
@@ -23,8 +22,25 @@ const FILES_FOLDER = fileURLToPath(new URL('docs/', import.meta.url))
 const REVALIDATE = { 'Cache-Control': 'no-cache' }
 const CACHE_FOR_AN_HOUR = { 'Cache-Control': 'public, max-age=3600' }
 
-const HTML = { 'Content-Type': 'text/html; charset=utf-8' }
-const JAVASCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' }
+const HTML = 'text/html; charset=utf-8'
+const JAVASCRIPT = 'text/javascript; charset=utf-8'
+
+/**
+ * Allows the page's own scripts and styles, and calls to its origin. The component that displays the document sets styles in the page, so
+ * those are allowed too. Scripts in the page are not.
+ */
+export const DOCS_CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+type Handle = PublicRoute['handle']
 
 /** If `PUBLIC_URL` is not set, a document has one text per IP address of this machine, because it names the server URL. */
 const CACHED_TEXTS = 16
@@ -35,23 +51,25 @@ type Encoding = 'br' | 'gzip' | 'identity'
 type Encoded = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
 
 /** The OpenAPI document in two formats, and a page that displays it and loads nothing from other origins. */
-export function docsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): PublicRoute[] {
-  const document = (format: 'json' | 'yaml') => documentHandler(publicUrl, (serverUrl) => openApiText({ serverUrl, plans }, format))
+export function makeDocsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): PublicRoute[] {
+  const documentIn = (format: 'json' | 'yaml') =>
+    makeDocumentHandler(publicUrl, (serverUrl) => renderOpenApiDocument({ serverUrl, plans }, format))
+  const toRoute = (path: string, contentType: string, handle: Handle, headers: Readonly<Record<string, string>> = REVALIDATE) => ({
+    path,
+    handle: withRevalidation({ 'Content-Type': contentType, ...headers }, handle),
+  })
   return [
-    { path: '/openapi.json', handle: revalidated({ 'Content-Type': 'application/json', ...REVALIDATE }, document('json')) },
-    { path: '/openapi.yaml', handle: revalidated({ 'Content-Type': 'application/yaml', ...REVALIDATE }, document('yaml')) },
-    {
-      path: '/docs',
-      handle: revalidated({ ...HTML, ...REVALIDATE, 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }, fileHandler('index.html')),
-    },
-    { path: '/docs/start.js', handle: revalidated({ ...JAVASCRIPT, ...REVALIDATE }, fileHandler('start.js')) },
-    { path: '/docs/scalar.js', handle: revalidated({ ...JAVASCRIPT, ...CACHE_FOR_AN_HOUR }, fileHandler('scalar.js')) },
+    toRoute('/openapi.json', 'application/json', documentIn('json')),
+    toRoute('/openapi.yaml', 'application/yaml', documentIn('yaml')),
+    toRoute('/docs', HTML, makeFileHandler('index.html'), { ...REVALIDATE, 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }),
+    toRoute('/docs/start.js', JAVASCRIPT, makeFileHandler('start.js')),
+    toRoute('/docs/scalar.js', JAVASCRIPT, makeFileHandler('scalar.js'), CACHE_FOR_AN_HOUR),
   ]
 }
 
 /** Returns 304 if the client already has the response of `handle`. Each encoding has its own `ETag`. */
-function revalidated(headers: Readonly<Record<string, string>>, handle: (ctx: RequestContext) => Promise<void>): Middleware {
-  return async function sendIfChanged(ctx) {
+function withRevalidation(headers: Readonly<Record<string, string>>, handle: Handle): Handle {
+  return async (ctx) => {
     ctx.vary('Accept-Encoding')
     await handle(ctx)
     // After `handle`, so that errors are never cached.
@@ -61,7 +79,7 @@ function revalidated(headers: Readonly<Record<string, string>>, handle: (ctx: Re
 }
 
 /** Streams a file, so that a client that does not read holds only one chunk of it in memory. */
-function fileHandler(name: string): (ctx: RequestContext) => Promise<void> {
+function makeFileHandler(name: string): Handle {
   const etags = new Map(['', '.br', '.gz'].map((extension) => [name + extension, etag(readBuiltFile(name + extension))]))
   return async (ctx) => {
     await send(ctx, name, {
@@ -87,14 +105,14 @@ function readBuiltFile(name: string): Buffer {
 }
 
 /** Generates and compresses a text when it is first requested. All later responses share its bytes. */
-function documentHandler(publicUrl: string, generate: (serverUrl: string) => string): (ctx: RequestContext) => Promise<void> {
+function makeDocumentHandler(publicUrl: string, generate: (serverUrl: string) => string): Handle {
   const texts = new LRUCache<string, Encoded>({
     max: CACHED_TEXTS,
     fetchMethod: async (serverUrl) => compress(generate(serverUrl)),
   })
   return async (ctx) => {
-    const encoding = acceptedEncoding(ctx)
-    const text = (await texts.forceFetch(publicUrl || urlOfConnection(ctx.socket)))[encoding]
+    const encoding = chooseEncoding(ctx)
+    const text = (await texts.forceFetch(publicUrl || toConnectionUrl(ctx.socket)))[encoding]
     if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)
     ctx.etag = text.etag
     ctx.body = text.bytes
@@ -109,7 +127,7 @@ async function compress(text: string): Promise<Encoded> {
 }
 
 /** The same choice as for files: the smallest encoding that the client accepts. */
-function acceptedEncoding(ctx: RequestContext): Encoding {
+function chooseEncoding(ctx: RequestContext): Encoding {
   return (['br', 'gzip'] as const).find((encoding) => ctx.acceptsEncodings(encoding, 'identity') === encoding) ?? 'identity'
 }
 
@@ -117,6 +135,6 @@ function acceptedEncoding(ctx: RequestContext): Encoding {
  * The IP address and port that the client connected to. Never the Host header, which the client controls. A closed connection has no IP
  * address, and its response is never sent.
  */
-function urlOfConnection({ localAddress = 'localhost', localPort = 0 }: Socket): string {
+function toConnectionUrl({ localAddress = 'localhost', localPort = 0 }: Socket): string {
   return toServerUrl(localAddress, localPort)
 }

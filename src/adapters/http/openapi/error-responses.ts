@@ -1,15 +1,9 @@
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import { ERROR_CATALOGUE } from '../errors/error-catalogue.js'
 
-interface ErrorResponse {
-  readonly description: string
-  /** All with the same status. */
-  readonly codes: readonly ErrorCode[]
-}
-
 /**
  * The error responses that the OpenAPI document describes by status: those that programs handle differently, and those with additional
- * headers. Its `default` response describes all other errors.
+ * headers. Its `default` response describes all other errors. The codes of a response have the same status.
  */
 export const ERROR_RESPONSES = {
   InvalidParameter: {
@@ -17,7 +11,7 @@ export const ERROR_RESPONSES = {
     codes: ['bad_request', 'invalid_parameter', 'invalid_cursor'],
   },
   InvalidPet: {
-    description: 'The request is malformed, the body is missing, or it does not describe a pet. `message` names every failing field.',
+    description: 'The request is malformed, the body is missing, or a field is not valid. `message` names every failing field.',
     codes: ['bad_request', 'missing_body', 'invalid_json', 'validation_failed', 'invalid_parameter'],
   },
   InvalidApiKey: {
@@ -25,11 +19,11 @@ export const ERROR_RESPONSES = {
     codes: ['missing_api_key', 'invalid_api_key'],
   },
   PetNotFound: {
-    description: 'The pet could not be found.',
+    description: 'The pet does not exist.',
     codes: ['pet_not_found'],
   },
   OperationRemoved: {
-    description: 'The operation was removed on 5 December 2030.',
+    description: 'The operation was removed on its sunset date. Use its successor.',
     codes: ['operation_removed'],
   },
   UnsupportedMediaType: {
@@ -52,7 +46,7 @@ export const ERROR_RESPONSES = {
       'The service is temporarily unavailable. The request does not count toward any limit. Retry after the number of seconds in `Retry-After`.',
     codes: ['service_unavailable'],
   },
-} as const satisfies Record<string, ErrorResponse>
+} as const satisfies Record<string, { description: string; codes: readonly ErrorCode[] }>
 
 export type ErrorResponseName = keyof typeof ERROR_RESPONSES
 

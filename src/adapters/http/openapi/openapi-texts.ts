@@ -15,19 +15,19 @@ Every response has an \`X-Request-Id\`, and quota headers unless the request cou
 The security scheme describes the limits of the plans. The 429 response describes what to do when a limit is reached.
 `.trim()
 
-export const securityDescription = ({ plans }: Plans) =>
+export const describeSecurity = ({ plans }: Plans) =>
   `
 Send your API key as \`Authorization: Bearer <API_KEY>\` (RFC 6750). Each key has a plan with two limits, requests per minute and requests per day:
 
 | plan | per minute | per day |
 |---|---|---|
-${PLAN_NAMES.map((name) => planRow(name, plans[name].limits)).join('\n')}
+${PLAN_NAMES.map((name) => toPlanRow(name, plans[name].limits)).join('\n')}
 
 Windows are fixed: the day resets at 00:00 UTC, and the minute at a second that depends on the key.
 Every authenticated request counts, except those that are rejected with 429 and those that fail with 5xx.
 `.trim()
 
-function planRow(name: PlanName, limits: Limits | undefined): string {
+function toPlanRow(name: PlanName, limits: Limits | undefined): string {
   const number = (limit: number | undefined) => limit?.toLocaleString('en') ?? 'custom'
   return `| ${name} | ${number(limits?.minute)} | ${number(limits?.day)} |`
 }
@@ -45,7 +45,7 @@ export const ERROR_CODE_DESCRIPTION = [
 
 const SECONDS = { type: 'integer', format: 'int32', minimum: 1, maximum: 2_147_483_647 } as const
 const COUNT = { type: 'integer', format: 'int32', minimum: 0, maximum: MAX_LIMIT } as const
-const text = (pattern: string, maxLength = 1000) => ({ type: 'string', maxLength, pattern }) as const
+const toTextSchema = (pattern: string, maxLength = 1000) => ({ type: 'string', maxLength, pattern }) as const
 
 const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   'X-RateLimit-Limit': {
@@ -62,18 +62,18 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   },
   'RateLimit-Policy': {
     description: 'All limits of the caller (draft-ietf-httpapi-ratelimit-headers).',
-    schema: text('^".+$'),
+    schema: toTextSchema('^".+$'),
     example: '"minute";q=60;w=60, "day";q=1000;w=86400',
   },
   RateLimit: {
     description: 'Requests remaining in each window (`r`) and seconds until it resets (`t`).',
-    schema: text('^".+$'),
+    schema: toTextSchema('^".+$'),
     example: '"minute";r=59;t=21, "day";r=999;t=34021',
   },
   'X-Request-Id': {
     description:
       'Identifies this request in our logs: quote it when you report an error. It is the ID that you sent, if that matches the pattern.',
-    schema: text('^[A-Za-z0-9._-]{1,64}$', 64),
+    schema: toTextSchema('^[A-Za-z0-9._-]{1,64}$', 64),
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   },
   'Retry-After': {
@@ -81,14 +81,18 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     schema: SECONDS,
     example: 21,
   },
-  'WWW-Authenticate': { description: 'How to authenticate (RFC 6750).', schema: text('^Bearer .+$'), example: 'Bearer realm="petstore"' },
+  'WWW-Authenticate': {
+    description: 'How to authenticate (RFC 6750).',
+    schema: toTextSchema('^Bearer .+$'),
+    example: 'Bearer realm="petstore"',
+  },
   Link: {
     description:
       'Lists: `rel="next"` while there are more pages, and `rel="first"` on all pages but the first. Deprecated operations: `rel="successor-version"`.',
-    schema: text('^<.+$'),
+    schema: toTextSchema('^<.+$'),
     example: '</v1/pets?limit=20&cursor=b3BhcXVl>; rel="next"',
   },
-  Location: { description: 'URL of the new pet.', schema: text('^.*/pets/[0-9]+$'), example: '/v1/pets/11' },
+  Location: { description: 'URL of the new pet.', schema: toTextSchema('^.*/pets/[0-9]+$'), example: '/v1/pets/11' },
   'Idempotent-Replayed': {
     description: 'Present if an earlier request with this `Idempotency-Key` added the pet.',
     schema: { type: 'string', enum: ['true'] },
@@ -96,27 +100,27 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   },
   Deprecation: {
     description: 'Unix timestamp since which the operation is deprecated (RFC 9745).',
-    schema: text('^@[0-9]+$', 20),
+    schema: toTextSchema('^@[0-9]+$', 20),
     example: '@1795132800',
   },
   Sunset: {
     description: 'The date on which the deprecated operation is removed (RFC 8594).',
-    schema: text('^.+ GMT$', 40),
+    schema: toTextSchema('^.+ GMT$', 40),
     example: 'Thu, 05 Dec 2030 00:00:00 GMT',
   },
   'X-Stability': {
     description: 'Present if the shape of the operation may still change: `experimental` or `beta`.',
-    schema: text('^[a-z]+$', 20),
+    schema: toTextSchema('^[a-z]+$', 20),
     example: 'experimental',
   },
   Accept: {
     description: 'The media type that the request body must have. Present if it had another one.',
-    schema: text('^application/json$', 20),
+    schema: toTextSchema('^application/json$', 20),
     example: 'application/json',
   },
   'Accept-Encoding': {
     description: 'The content coding that the request body must have. Present if it had another one.',
-    schema: text('^identity$', 10),
+    schema: toTextSchema('^identity$', 10),
     example: 'identity',
   },
 }
@@ -130,7 +134,7 @@ const NEVER_REQUIRED = ['Idempotent-Replayed', 'Accept', 'Accept-Encoding']
 const OPTIONAL = 'Optional-'
 
 /** `required` is a property of the header object, so a header that some responses may lack has a second component, `Optional-…`. */
-export function headerComponents(): Record<string, oas31.HeaderObject> {
+export function buildHeaders(): Record<string, oas31.HeaderObject> {
   const required = Object.keys(HEADERS).filter((name) => !NEVER_REQUIRED.includes(name))
   const optional = [...QUOTA, ...OF_SOME_OPERATIONS, ...NEVER_REQUIRED]
   return Object.fromEntries([
@@ -140,20 +144,20 @@ export function headerComponents(): Record<string, oas31.HeaderObject> {
 }
 
 /** References to the headers of the operation's successful response. */
-export function successHeaders({ document, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
+export function listSuccessHeaders({ deprecation, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
   const isListing = status === 200 && !path.includes('{')
   const required = [
     ...QUOTA,
     'X-Request-Id',
     ...(status === 201 ? ['Location'] : []),
-    ...(document.deprecated ? ['Deprecation', 'Sunset', 'Link'] : []),
+    ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : []),
     ...(stability === 'stable' ? [] : ['X-Stability']),
   ]
-  return references(required, [...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])
+  return toReferences(required, [...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])
 }
 
 /** References to the headers of an error response. Some 400 and `default` errors come from the HTTP parser, which knows no key and no quota. */
-export function errorHeaders(status: number | 'default'): Record<string, oas31.ReferenceObject> {
+export function listErrorHeaders(status: number | 'default'): Record<string, oas31.ReferenceObject> {
   const mayLackQuota = status === 400 || status === 'default'
   const required = [
     ...(mayLackQuota ? [] : QUOTA),
@@ -161,14 +165,14 @@ export function errorHeaders(status: number | 'default'): Record<string, oas31.R
     ...(status === 401 ? ['WWW-Authenticate'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
   ]
-  return references(required, [
+  return toReferences(required, [
     ...(mayLackQuota ? QUOTA : []),
     ...(status === 415 ? ['Accept', 'Accept-Encoding'] : []),
     ...OF_SOME_OPERATIONS,
   ])
 }
 
-function references(required: readonly string[], optional: readonly string[]): Record<string, oas31.ReferenceObject> {
+function toReferences(required: readonly string[], optional: readonly string[]): Record<string, oas31.ReferenceObject> {
   const reference = (name: string, component: string) => [name, { $ref: `#/components/headers/${component}` }] as const
   return Object.fromEntries([...required.map((name) => reference(name, name)), ...optional.map((name) => reference(name, OPTIONAL + name))])
 }

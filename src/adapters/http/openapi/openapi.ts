@@ -4,26 +4,21 @@ import { createDocument } from 'zod-openapi'
 import { z } from 'zod'
 import type { Plans } from '../../../core/plan.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
-import { ERROR_CATALOGUE, errorBody } from '../errors/error-catalogue.js'
+import { ERROR_CATALOGUE, toErrorBody } from '../errors/error-catalogue.js'
 import type { ErrorResponseName } from './error-responses.js'
 import { COMMON_ERROR_RESPONSES, ERROR_RESPONSES, listOtherCodes, toStatus } from './error-responses.js'
 import {
   DESCRIPTION,
   ERROR_CODE_DESCRIPTION,
   ERROR_DESCRIPTION,
-  errorHeaders,
-  headerComponents,
-  securityDescription,
-  successHeaders,
+  listErrorHeaders,
+  buildHeaders,
+  describeSecurity,
+  listSuccessHeaders,
 } from './openapi-texts.js'
-import { createPetSpec } from '../operations/create-pet.js'
-import { getPetSpec } from '../operations/get-pet.js'
-import { listOrdersSpec } from '../operations/list-orders.js'
-import { listPetsSpec } from '../operations/list-pets.js'
 import type { OperationSpec } from '../operations/operation.js'
 import { API_PREFIX } from '../operations/operation.js'
-
-export const OPERATION_SPECS: readonly OperationSpec[] = [listPetsSpec, createPetSpec, getPetSpec, listOrdersSpec]
+import { OPERATIONS } from '../operations/operations.js'
 
 const error = z
   .object({
@@ -36,12 +31,12 @@ const error = z
         description: ERROR_CODE_DESCRIPTION,
         example: 'pet_not_found',
       }),
-    message: z.string().max(10_000).meta({ description: 'A description of the error for people.', example: 'The pet could not be found.' }),
+    message: z.string().max(10_000).meta({ description: 'A description of the error for people.', example: 'The pet does not exist.' }),
     status: z.int32().min(400).max(599).meta({ format: 'int32', description: 'The HTTP status code.', example: 404 }),
   })
   .meta({ id: 'Error', description: ERROR_DESCRIPTION })
 
-/** What differs between installations. */
+/** The parts of the document that differ between installations. */
 export interface OpenApiInputs {
   /** Absolute base URL of the service, without `/v1` and without a trailing slash. */
   readonly serverUrl: string
@@ -72,12 +67,12 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
         { name: 'pets', description: 'The animals of the store.' },
         { name: 'store', description: 'Orders of animals.' },
       ],
-      paths: buildPaths(OPERATION_SPECS),
+      paths: buildPaths(OPERATIONS),
       components: {
-        headers: headerComponents(),
+        headers: buildHeaders(),
         responses: buildErrorResponses(),
         securitySchemes: {
-          apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'pst_live_…', description: securityDescription(plans) },
+          apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'pst_live_…', description: describeSecurity(plans) },
         },
       },
     },
@@ -91,30 +86,40 @@ function leaveResponsesOpen({ jsonSchema, io }: { jsonSchema: { additionalProper
 }
 
 /** The document as text. The YAML has no aliases, because some parsers reject them. */
-export function openApiText(inputs: OpenApiInputs, format: 'json' | 'yaml'): string {
+export function renderOpenApiDocument(inputs: OpenApiInputs, format: 'json' | 'yaml'): string {
   const document = buildOpenApiDocument(inputs)
   return format === 'yaml' ? stringify(document, { aliasDuplicateObjects: false }) : `${JSON.stringify(document, undefined, 2)}\n`
 }
 
-function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPathItemObject> {
+/** The paths of the document, with all operations of each path. */
+export function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPathItemObject> {
   const paths: Record<string, ZodOpenApiPathItemObject> = {}
   for (const spec of specs) {
-    const stability = spec.stability === 'stable' ? {} : { 'x-stability': spec.stability, 'x-scalar-stability': spec.stability }
-    const operation = { operationId: spec.operationId, ...stability, ...spec.document, responses: buildResponses(spec) }
-    paths[spec.path] = { ...paths[spec.path], [spec.method]: operation }
+    const { operationId, method, path, stability, deprecation, document } = spec
+    const operation = {
+      operationId,
+      ...(stability === 'stable' ? {} : { 'x-stability': stability, 'x-scalar-stability': stability }),
+      ...document,
+      ...(deprecation && { deprecated: true, 'x-sunset': deprecation.sunset }),
+      responses: buildResponses(spec),
+    }
+    paths[path] = { ...paths[path], [method]: operation }
   }
   return paths
 }
 
 function buildResponses(spec: OperationSpec): ZodOpenApiResponsesObject {
   const success = Object.entries(spec.document.responses).map(
-    ([status, response]) => [status, { ...response, headers: successHeaders(spec, Number(status)) }] as const,
+    ([status, response]) => [status, { ...response, headers: listSuccessHeaders(spec, Number(status)) }] as const,
   )
-  const errors = [...spec.errors, ...COMMON_ERROR_RESPONSES].map((name) => [`${toStatus(name)}`, responseReference(name)] as const)
-  return Object.fromEntries([...success, ...errors, ['default', responseReference('Error')]])
+  const removal: readonly ErrorResponseName[] = spec.deprecation ? ['OperationRemoved'] : []
+  const errors = [...spec.errors, ...removal, ...COMMON_ERROR_RESPONSES].map(
+    (name) => [`${toStatus(name)}`, toResponseReference(name)] as const,
+  )
+  return Object.fromEntries([...success, ...errors, ['default', toResponseReference('Error')]])
 }
 
-const responseReference = (name: ErrorResponseName | 'Error') => ({ $ref: `#/components/responses/${name}` })
+const toResponseReference = (name: ErrorResponseName | 'Error') => ({ $ref: `#/components/responses/${name}` })
 
 /** The responses of `ERROR_RESPONSES`, and `Error` for `default`. Each has one example per code. */
 function buildErrorResponses(): Record<string, ZodOpenApiResponseObject> {
@@ -129,6 +134,6 @@ function buildErrorResponse(
   status: number | 'default',
   { description, codes }: { description: string; codes: readonly ErrorCode[] },
 ): ZodOpenApiResponseObject {
-  const examples = Object.fromEntries(codes.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: errorBody(code) }]))
-  return { description, headers: errorHeaders(status), content: { 'application/json': { schema: error, examples } } }
+  const examples = Object.fromEntries(codes.map((code) => [code, { summary: ERROR_CATALOGUE[code].message, value: toErrorBody(code) }]))
+  return { description, headers: listErrorHeaders(status), content: { 'application/json': { schema: error, examples } } }
 }

@@ -1,19 +1,19 @@
+import type { Context } from 'koa'
 import { z } from 'zod'
-import type { CreatePet } from '../../../core/use-cases/create-pet.js'
-import type { RequestContext } from '../pipeline/context.js'
-import { respondWithJson, verifiedKey } from '../pipeline/context.js'
-import { readJsonBody } from '../middleware/read-json-body.js'
-import type { Operation, OperationSpec } from './operation.js'
-import { API_PREFIX } from './operation.js'
+import { makeCreatePet } from '../../../core/use-cases/create-pet.js'
+import { readJsonBody } from '../pipeline/read-json-body.js'
+import { respondWithJson } from '../pipeline/respond-with-json.js'
 import { idempotencyKeyHeader, newPet, pet } from '../schemas/pet-schemas.js'
 import { makeSerializer } from '../schemas/serializer.js'
-import { rejectParameters, valid } from '../schemas/validation.js'
+import { NO_PARAMETERS, parseOrThrow, parseQuery } from '../schemas/validation.js'
+import type { OperationDeclaration } from './operation.js'
+import { API_PREFIX } from './operation.js'
 
 const headers = z.object({ 'Idempotency-Key': idempotencyKeyHeader })
 
 const REX = { name: 'Rex', categoryId: 7, status: 'available' }
 
-export const createPetSpec = {
+export const createPetOperation: OperationDeclaration<Parameters<typeof makeCreatePet>[0] & { publicUrl: string }> = {
   operationId: 'createPet',
   method: 'post',
   path: '/pets',
@@ -29,27 +29,22 @@ export const createPetSpec = {
       201: { description: 'The pet was added.', content: { 'application/json': { schema: pet, example: { id: 11, ...REX } } } },
     },
   },
-} as const satisfies OperationSpec
-
-export function makeCreatePetOperation({ createPet, publicUrl }: { createPet: CreatePet; publicUrl: string }): Operation {
-  const serialize = makeSerializer<object>(pet)
-
-  return {
-    ...createPetSpec,
-    before: [rejectParameters(), readJsonBody()],
-    async handle(ctx) {
-      const asked = valid(newPet, ctx.request.body, 'validation_failed')
-      const { pet: created, replayed } = await createPet(asked, idempotencyScope(ctx))
+  makeHandler({ publicUrl, ...ports }) {
+    const createPet = makeCreatePet(ports)
+    const serialize = makeSerializer<object>(pet)
+    return async (ctx, { keyId }) => {
+      parseQuery(NO_PARAMETERS, ctx.querystring)
+      const requested = parseOrThrow(newPet, await readJsonBody(ctx), 'validation_failed')
+      const idempotencyKey = parseIdempotencyKey(ctx)
+      const { pet: created, replayed } = await createPet(requested, idempotencyKey === undefined ? undefined : { keyId, idempotencyKey })
       if (replayed) ctx.set('Idempotent-Replayed', 'true')
-      ctx.set('Location', `${publicUrl}${API_PREFIX}${createPetSpec.path}/${created.id}`)
+      ctx.set('Location', `${publicUrl}${API_PREFIX}/pets/${created.id}`)
       respondWithJson(ctx, 201, serialize(created))
-    },
-  }
+    }
+  },
 }
 
-function idempotencyScope(ctx: RequestContext) {
-  const sent = ctx.req.headersDistinct['idempotency-key']
-  if (!sent) return undefined
-  const { 'Idempotency-Key': idempotencyKey } = valid(headers, { 'Idempotency-Key': sent.join() }, 'invalid_parameter')
-  return idempotencyKey === undefined ? undefined : { keyId: verifiedKey(ctx).keyId, idempotencyKey }
+function parseIdempotencyKey({ req }: Context): string | undefined {
+  const sent = req.headersDistinct['idempotency-key']
+  return sent && parseOrThrow(headers, { 'Idempotency-Key': sent.join() }, 'invalid_parameter')['Idempotency-Key']
 }

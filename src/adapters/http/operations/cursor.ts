@@ -5,44 +5,40 @@ const IV_BYTES = 12
 const TAG_BYTES = 16
 const VERSION = '1'
 
-/** Where a listing goes on, as a text that nobody but the replicas can read or make. */
+/** Creates and reads cursors: opaque texts that say where the next page of a list begins. */
 export interface Cursors {
-  /** `filter` names the listing and its filter: the cursor works for no other. Base64url, under 200 characters. */
-  seal(filter: string, after: bigint): string
-  /** Absent when the text is not a cursor of this service, or one of another listing or filter. */
-  open(filter: string, cursor: string): bigint | undefined
+  /** The cursor is valid only for the same `scope`, which names the list and its filter. Base64url, less than 200 characters. */
+  seal(scope: string, after: bigint): string
+  /** Returns `undefined` if the cursor was not created by this service for this scope. */
+  open(scope: string, cursor: string): bigint | undefined
 }
 
-/** AES-256-GCM under a key derived from the secret: opaque and tamper-evident in one. All replicas must share the secret. */
+/** Uses AES-256-GCM, which makes cursors opaque and tamper-proof. All replicas need the same secret. */
 export function makeCursors(secret: string): Cursors {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'petstore cursor', 32))
 
   return {
-    seal(filter, after) {
+    seal(scope, after) {
       const iv = randomBytes(IV_BYTES)
-      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(VERSION + filter))
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(VERSION + scope))
       const sealed = Buffer.concat([cipher.update(after.toString()), cipher.final()])
       return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url')
     },
 
-    open(filter, cursor) {
+    open(scope, cursor) {
       const bytes = Buffer.from(cursor, 'base64url')
-      // Node's decoder passes over foreign characters and spare bits: only the one canonical spelling is a cursor.
+      // Node's decoder ignores invalid characters and unused bits, so several texts decode to the same bytes. Only one of them is a cursor.
       if (bytes.length <= IV_BYTES + TAG_BYTES || bytes.toString('base64url') !== cursor) return undefined
       const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES))
-      decipher.setAAD(Buffer.from(VERSION + filter)).setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
+      decipher.setAAD(Buffer.from(VERSION + scope)).setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
       const opened = decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES))
-      return isAuthentic(() => decipher.final()) ? parseInt64(opened.toString()) : undefined
+      try {
+        decipher.final()
+      } catch {
+        // Node throws if the authentication tag is wrong, and for no other reason here.
+        return undefined
+      }
+      return parseInt64(opened.toString())
     },
-  }
-}
-
-/** Node reports a wrong authentication tag by throwing, and nothing else can throw there. */
-function isAuthentic(final: () => void): boolean {
-  try {
-    final()
-    return true
-  } catch {
-    return false
   }
 }

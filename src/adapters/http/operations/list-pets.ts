@@ -1,18 +1,21 @@
 import { z } from 'zod'
-import type { ListPets } from '../../../core/use-cases/list-pets.js'
-import type { Operation, OperationSpec } from './operation.js'
-import type { Listing } from './pagination.js'
-import { respondWithPage, pageRequest } from './pagination.js'
+import type { PetStore } from '../../../core/ports/pet-store.js'
+import { makeListPets } from '../../../core/use-cases/list-pets.js'
 import { pet, petQuery } from '../schemas/pet-schemas.js'
 import { makeSerializer } from '../schemas/serializer.js'
-import { validQuery } from '../schemas/validation.js'
+import { parseQuery } from '../schemas/validation.js'
+import type { OperationDeclaration } from './operation.js'
+import type { PaginationDeps } from './pagination.js'
+import { respondWithPage } from './pagination.js'
 
-const pets = z.array(pet).max(100)
+const PATH = '/pets'
 
-export const listPetsSpec = {
+const responseBody = z.array(pet).max(100)
+
+export const listPetsOperation: OperationDeclaration<{ pets: PetStore } & PaginationDeps> = {
   operationId: 'listPets',
   method: 'get',
-  path: '/pets',
+  path: PATH,
   stability: 'stable',
   errors: ['InvalidParameter'],
   document: {
@@ -25,22 +28,14 @@ export const listPetsSpec = {
     responses: {
       200: {
         description: 'The pets of this page.',
-        content: { 'application/json': { schema: pets, example: [{ id: 1, name: 'Rex', categoryId: 7, status: 'available' }] } },
+        content: { 'application/json': { schema: responseBody, example: [{ id: 1, name: 'Rex', categoryId: 7, status: 'available' }] } },
       },
     },
   },
-} as const satisfies OperationSpec
-
-export function makeListPetsOperation(deps: { listPets: ListPets } & Omit<Listing, 'path'>): Operation {
-  const listing = { ...deps, path: listPetsSpec.path }
-  const serialize = makeSerializer<readonly object[]>(pets)
-
-  return {
-    ...listPetsSpec,
-    async handle(ctx) {
-      const query = validQuery(petQuery, ctx)
-      const page = await deps.listPets(pageRequest(listing, query))
-      respondWithPage(ctx, listing, query, page, serialize)
-    },
-  }
+  makeHandler({ pets, cursors, publicUrl }) {
+    const listPets = makeListPets({ pets })
+    const serialize = makeSerializer<readonly object[]>(responseBody)
+    const listing = { path: PATH, list: listPets, serialize, cursors, publicUrl }
+    return async (ctx) => respondWithPage(ctx, listing, parseQuery(petQuery, ctx.querystring))
+  },
 }

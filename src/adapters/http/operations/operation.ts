@@ -1,26 +1,52 @@
+import type { Context } from 'koa'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
-import type { Middleware, RequestContext } from '../pipeline/context.js'
 import type { ErrorResponseName } from '../openapi/error-responses.js'
 
-/** The path segment that all operations stand below. */
+/** The first segment of every operation's path. */
 export const API_PREFIX = '/v1'
 
-/** What is fixed about an operation: its place, and all that the OpenAPI document says of it. */
+export function isApiPath(path: string): boolean {
+  return path === API_PREFIX || path.startsWith(`${API_PREFIX}/`)
+}
+
+/** The routing of an operation and its part of the OpenAPI document. */
 export interface OperationSpec {
   readonly operationId: string
-  readonly method: 'get' | 'post'
-  /** Below `API_PREFIX`, with parameters in braces: `/pets/{petId}`. */
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
+  /** Relative to `API_PREFIX`, with parameters in braces: `/pets/{petId}`. */
   readonly path: string
   readonly stability: 'stable' | 'beta' | 'experimental'
-  /** Sent with every answer of the path, whatever its status. `publicUrl` is empty where links are relative. */
-  readonly headers?: (publicUrl: string) => Readonly<Record<string, string>>
+  readonly deprecation?: Deprecation
   /** Documented error responses, in addition to `COMMON_ERROR_RESPONSES`. */
   readonly errors: readonly ErrorResponseName[]
   readonly document: Omit<ZodOpenApiOperationObject, 'operationId'>
 }
 
+export interface Deprecation {
+  /** The date of the announcement, which begins at 00:00 UTC: `2026-11-20`. */
+  readonly since: string
+  /** The date from which the operation returns 410, beginning at 00:00 UTC. */
+  readonly sunset: string
+  /** The path of the operation to use instead, relative to `API_PREFIX`. */
+  readonly successor: string
+}
+
+/** What the pipeline knows about the request. */
+export interface Call {
+  /** The values of the path's parameters, decoded. */
+  readonly params: Readonly<Record<string, string>>
+  /** The ID of the caller's API key. */
+  readonly keyId: string
+}
+
+export type Handler = (ctx: Context, call: Call) => Promise<void>
+
+/** An operation with everything it needs. */
 export interface Operation extends OperationSpec {
-  /** What runs before `handle`, once the route, the method and Accept are settled. */
-  readonly before?: readonly Middleware[]
-  readonly handle: (ctx: RequestContext) => Promise<void>
+  readonly handle: Handler
+}
+
+/** An operation as its file declares it. `Deps` are the ports and settings that it needs. */
+export interface OperationDeclaration<Deps> extends OperationSpec {
+  readonly makeHandler: (deps: Deps) => Handler
 }

@@ -1,17 +1,21 @@
+import type { Context } from 'koa'
 import type { Page, PageRequest } from '../../../core/page.js'
-import type { RequestContext } from '../pipeline/context.js'
-import { respondWithJson } from '../pipeline/context.js'
-import type { Cursors } from './cursor.js'
 import { HttpError } from '../errors/http-error.js'
+import { respondWithJson } from '../pipeline/respond-with-json.js'
+import type { Cursors } from './cursor.js'
 import { API_PREFIX } from './operation.js'
 
-/** A listing as its address names it. */
-export interface Listing {
-  /** Below `API_PREFIX`. */
-  readonly path: string
+export interface PaginationDeps {
   readonly cursors: Cursors
-  /** Empty where links are relative. */
+  /** Empty if links are relative. */
   readonly publicUrl: string
+}
+
+interface Listing<Row, Status extends string> extends PaginationDeps {
+  /** Relative to `API_PREFIX`. */
+  readonly path: string
+  readonly list: (request: PageRequest<Status>) => Promise<Page<Row>>
+  readonly serialize: (rows: readonly Row[]) => string
 }
 
 interface ListQuery<Status extends string> {
@@ -20,35 +24,23 @@ interface ListQuery<Status extends string> {
   readonly cursor?: string
 }
 
-/** The query with its cursor opened. Throws `invalid_cursor`. */
-export function pageRequest<Status extends string>(
-  { path, cursors }: Listing,
-  { cursor, ...request }: ListQuery<Status>,
-): PageRequest<Status> {
-  if (cursor === undefined) return request
-  const after = cursors.open(toCursorScope(path, request.status), cursor)
-  if (after === undefined) throw new HttpError('invalid_cursor')
-  return { ...request, after }
-}
+/** Responds with a bare array, and with `Link` entries for the next page, if there is one, and for the first. Throws `invalid_cursor`. */
+export async function respondWithPage<Row, Status extends string>(
+  ctx: Context,
+  { path, list, serialize, cursors, publicUrl }: Listing<Row, Status>,
+  { cursor, ...query }: ListQuery<Status>,
+): Promise<void> {
+  const scope = `${path}?status=${query.status ?? ''}`
+  const after = cursor === undefined ? undefined : cursors.open(scope, cursor)
+  if (cursor !== undefined && after === undefined) throw new HttpError('invalid_cursor')
+  const { rows, nextAfter } = await list({ ...query, ...(after === undefined ? {} : { after }) })
 
-/** TestResponses with a bare array, and with a link to the next page while there is one. */
-export function respondWithPage<Row, Status extends string>(
-  ctx: RequestContext,
-  { path, cursors, publicUrl }: Listing,
-  { limit, status, cursor }: ListQuery<Status>,
-  { rows, nextAfter }: Page<Row>,
-  serialize: (rows: readonly Row[]) => string,
-): void {
-  const link = (rel: string, nextCursor?: string) => {
-    const query = new URLSearchParams({ limit: `${limit}`, ...(status ? { status } : {}), ...(nextCursor ? { cursor: nextCursor } : {}) })
-    return `<${publicUrl}${API_PREFIX}${path}?${query}>; rel="${rel}"`
+  const toLink = (rel: string, parameters: { cursor?: string }) => {
+    const search = new URLSearchParams({ limit: `${query.limit}`, ...(query.status ? { status: query.status } : {}), ...parameters })
+    return `<${publicUrl}${API_PREFIX}${path}?${search}>; rel="${rel}"`
   }
-  const next = nextAfter === undefined ? [] : [link('next', cursors.seal(toCursorScope(path, status), nextAfter))]
-  const first = cursor === undefined ? [] : [link('first')]
+  const next = nextAfter === undefined ? [] : [toLink('next', { cursor: cursors.seal(scope, nextAfter) })]
+  const first = cursor === undefined ? [] : [toLink('first', {})]
   if (next.length + first.length > 0) ctx.set('Link', [...next, ...first].join(', '))
   respondWithJson(ctx, 200, serialize(rows))
-}
-
-function toCursorScope(path: string, status = ''): string {
-  return `${path}?status=${status}`
 }

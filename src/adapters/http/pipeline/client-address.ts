@@ -1,19 +1,19 @@
 import ipaddr from 'ipaddr.js'
 
-/** A network operator hands an IPv6 customer a /64 at the least: its addresses are one client. */
+/** Network operators assign at least a /64 to a customer, so its IPv6 addresses count as one client. */
 const IPV6_PREFIX_BITS = 64
 
 /**
- * The address that a failed authentication is charged to: an IPv4 address, or the /64 network of an IPv6 one.
- * Of `X-Forwarded-For` only what the `trustedHops` nearest proxies wrote is believed, counted from the right.
+ * Returns the client whose failed authentications are counted: an IPv4 address, or the /64 network of an IPv6 address.
+ * Trusts only the last `trustedHops` entries of `X-Forwarded-For`, which the nearest proxies added.
  */
-export function clientAddress(socketAddress: string, forwardedFor: string, trustedHops: number): string {
-  const hops = [...forwardedFor.split(',').map((entry) => withoutPort(entry.trim())), socketAddress]
+export function resolveClientAddress(socketAddress: string, forwardedFor: string, trustedHops: number): string {
+  const hops = [...forwardedFor.split(',').map((entry) => removePort(entry.trim())), socketAddress]
   const trusted = hops.slice(-1 - trustedHops).filter((entry) => ipaddr.isValid(entry))
-  return network(trusted[0] ?? socketAddress)
+  return toNetwork(trusted[0] ?? socketAddress)
 }
 
-function network(text: string): string {
+function toNetwork(text: string): string {
   if (!ipaddr.isValid(text)) return text
   const address = ipaddr.process(text)
   if (address.kind() === 'ipv4') return address.toString()
@@ -22,6 +22,6 @@ function network(text: string): string {
 }
 
 /** Some proxies write `192.0.2.1:4711` and `[2001:db8::1]:4711`. */
-function withoutPort(entry: string): string {
+function removePort(entry: string): string {
   return entry.replace(/^\[([^\]]*)\](:\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
 }

@@ -1,9 +1,9 @@
 import type { FailedAuthentications } from '../../../core/ports/failed-authentications.js'
-import { clientAddress } from './client-address.js'
+import { resolveClientAddress } from './client-address.js'
 import type { RequestContext } from './context.js'
 import { setAddressQuota } from './quota-headers.js'
 
-/** Reports what the caller's address has left, on answers that no key is verified for. */
+/** Sets the quota headers of the client's IP address, for responses without a verified key. */
 export type ReportAddressQuota = (ctx: RequestContext) => Promise<void>
 
 export function makeReportAddressQuota(ports: {
@@ -14,5 +14,5 @@ export function makeReportAddressQuota(ports: {
 }
 
 export function toClientAddress(ctx: RequestContext, trustedProxyHops: number): string {
-  return clientAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('X-Forwarded-For'), trustedProxyHops)
+  return resolveClientAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('X-Forwarded-For'), trustedProxyHops)
 }

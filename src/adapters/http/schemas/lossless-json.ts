@@ -1,39 +1,39 @@
 import { parse } from 'lossless-json'
 import { INT64_MAX } from '../../../core/int64.js'
 
-/** Digits of the largest int64: a number with more before its point is out of range, whatever they are. */
+/** A number with more integer digits than this is outside the range of int64. */
 const INT64_DIGITS = INT64_MAX.toString().length
 
 /**
- * Parses JSON without losing a digit: a number whose value is whole becomes a bigint, however it is spelt (`7`, `7.0`, `7e0`);
- * any other, and any with more digits than an int64 has, becomes a number. Throws a SyntaxError, also for a key given twice with
- * different values, and for more than `maxDepth` levels of arrays and objects.
+ * Parses JSON without rounding whole numbers: these become bigints, in any notation (`7`, `7.0`, `7e0`). Other numbers, and those with
+ * more integer digits than an int64, become numbers. Throws a SyntaxError, also if a key is repeated with different values or if arrays and
+ * objects are nested more than `maxDepth` levels deep.
  */
 export function parseLosslessJson(text: string, maxDepth: number): unknown {
-  if (depthExceeds(text, maxDepth)) throw new SyntaxError(`More than ${maxDepth} levels of nesting`)
-  return parse(text, undefined, wholeOrNumber)
+  if (exceedsDepth(text, maxDepth)) throw new SyntaxError(`More than ${maxDepth} levels of nesting`)
+  return parse(text, undefined, parseNumber)
 }
 
-function wholeOrNumber(literal: string): bigint | number {
+function parseNumber(literal: string): bigint | number {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal) ?? []
-  const digits = withoutTrailingZeros(whole + fraction)
+  const digits = removeTrailingZeros(whole + fraction)
   const significant = digits.replace(/^0+/, '')
   if (significant === '') return 0n
-  // How many digits stand before the point once the exponent has moved it.
-  const before = whole.length + Number(exponent) - (digits.length - significant.length)
-  if (significant.length > before || before > INT64_DIGITS) return Number(literal)
-  return BigInt(sign + significant.padEnd(before, '0'))
+  // The number of integer digits, which the exponent changes.
+  const integerDigits = whole.length + Number(exponent) - (digits.length - significant.length)
+  if (significant.length > integerDigits || integerDigits > INT64_DIGITS) return Number(literal)
+  return BigInt(sign + significant.padEnd(integerDigits, '0'))
 }
 
-/** By hand: on long runs of zeros a pattern would try each of them as the first. */
-function withoutTrailingZeros(digits: string): string {
+/** Without a regular expression, which would take quadratic time on long runs of zeros. */
+function removeTrailingZeros(digits: string): string {
   let end = digits.length
   while (digits[end - 1] === '0') end -= 1
   return digits.slice(0, end)
 }
 
-/** Counts brackets outside of strings; whether the text is JSON at all is the parser's to say. */
-function depthExceeds(text: string, maxDepth: number): boolean {
+/** Counts the brackets outside of strings. The text may be invalid JSON, which the parser detects. */
+function exceedsDepth(text: string, maxDepth: number): boolean {
   let depth = 0
   let inString = false
   for (let index = 0; index < text.length && depth <= maxDepth; index += 1) {

@@ -18,7 +18,7 @@ const petName = z
 
 const categoryId = int64.meta({
   override: INT64,
-  description: 'The category the pet belongs to. All 64 bits are kept: in JavaScript, use a JSON parser that does not round above 2^53.',
+  description: 'The category of the pet. All 64 bits are kept: in JavaScript, use a JSON parser that does not round numbers above 2^53.',
   example: 7,
 })
 
@@ -32,7 +32,7 @@ export const newPet = z
 
 export const pet = z
   .object({
-    id: assignedId.meta({ description: 'Assigned by the service on creation; at most 2^53-1.', example: 1 }),
+    id: assignedId.meta({ description: 'Assigned by the service. At most 2^53-1.', example: 1 }),
     name: z.string().meta({ override: NAME, description: "The pet's name.", example: 'Rex' }),
     categoryId,
     status: petStatus,

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { isInt64 } from '../../../core/int64.js'
 
 /**
- * What the schemas of the contract are made of. Each schema does up to three jobs: it validates, it types, and it stands in the
- * OpenAPI document. The document never gets bounds for int64: JSON writers would round them to values beyond it.
+ * The building blocks of the schemas. A schema validates input, provides its type and is part of the OpenAPI document.
+ * The document has no bounds for int64, because JSON writers would round them to values outside its range.
  */
 
-/** What is wrong with a value: that it is missing, or what it must be. */
+/** The error of a value: `is required` if it is missing, otherwise `must be …`. */
 export const mustBe = (what: string) => ({
   error: ({ input }: { input: unknown }) => (input === undefined ? 'is required' : `must be ${what}`),
 })

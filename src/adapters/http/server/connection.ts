@@ -1,18 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-
-const brokenBodies = new WeakMap<IncomingMessage, AbortController>()
-
-/** Aborts, with the parser's error as the reason, if the rest of the request's body cannot be read although the connection is open. */
-export function brokenBodySignal(request: IncomingMessage): AbortSignal {
-  return brokenBody(request).signal
-}
-
-function brokenBody(request: IncomingMessage): AbortController {
-  const controller = brokenBodies.get(request) ?? new AbortController()
-  brokenBodies.set(request, controller)
-  return controller
-}
+import { abortBrokenBody } from './broken-body.js'
 
 /** The part of a message in which the parser failed. */
 export type FailedPart =
@@ -91,7 +79,7 @@ export class Connection {
     if (request && !request.complete) {
       this.closeSoon()
       this.#whenIdle = () => conclude('body')
-      brokenBody(request).abort(error)
+      abortBrokenBody(request, error)
     } else {
       this.#whenIdle = () => conclude('head')
     }

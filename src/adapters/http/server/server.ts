@@ -7,8 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { Connection } from './connection.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
-import { ERROR_CATALOGUE, errorBody } from '../errors/error-catalogue.js'
-import { LINGER_MS, PIPELINE_LIMIT, SERVER_OPTIONS, STALLED_SOCKET_MS, strictTransportSecurity } from '../pipeline/hardening.js'
+import { ERROR_CATALOGUE, toErrorBody } from '../errors/error-catalogue.js'
+import { toStrictTransportSecurity } from '../middleware/set-security-headers.js'
+import { LINGER_MS, PIPELINE_LIMIT, SERVER_OPTIONS, STALLED_SOCKET_MS } from './limits.js'
 
 export interface ServerDeps {
   readonly log: Logger
@@ -29,7 +30,7 @@ interface ServerState {
 
 const states = new WeakMap<Server, ServerState>()
 
-function stateOf(server: Server): ServerState {
+function getState(server: Server): ServerState {
   const state = states.get(server) ?? { connections: new Map<Socket, Connection>(), isClosing: false }
   states.set(server, state)
   return state
@@ -39,7 +40,7 @@ function stateOf(server: Server): ServerState {
 export function makeServer(listener: RequestListener, deps: ServerDeps): Server {
   const { log, maxConnections, onClientGone, onConnectionDropped } = deps
   const server = createServer(SERVER_OPTIONS)
-  const state = stateOf(server)
+  const state = getState(server)
   const { connections } = state
 
   server.timeout = STALLED_SOCKET_MS
@@ -68,7 +69,7 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
     else listener(request, response)
   }
   server.on('request', handle)
-  // The middleware that reads the body sends `100 Continue`, after all other checks. Other expectations get 417.
+  // `readBody` sends `100 Continue`, after all other checks. Other expectations get 417.
   server.on('checkContinue', handle)
   server.on('checkExpectation', handle)
 
@@ -107,7 +108,7 @@ export async function listen(server: Server, host: string, port: number): Promis
 
 /** From now on, responses carry `Connection: close`, so that clients and load balancers open their next connection to another replica. */
 export function announceClose(server: Server): void {
-  const state = stateOf(server)
+  const state = getState(server)
   state.isClosing = true
   for (const connection of state.connections.values()) connection.closeSoon()
 }
@@ -122,7 +123,7 @@ export interface DrainLimits {
 /** Stops listening, finishes the responses to complete requests and closes every connection. */
 export async function drain(server: Server, { graceMs, timeoutMs }: DrainLimits): Promise<void> {
   announceClose(server)
-  const { connections } = stateOf(server)
+  const { connections } = getState(server)
   // Not `http.Server.close`, which closes idle connections at once.
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve))
   const startedMs = performance.now()
@@ -160,7 +161,7 @@ function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, { log
   const code = PARSER_ERROR_CODES[error.code ?? ''] ?? 'bad_request'
   const { status } = ERROR_CATALOGUE[code]
   const requestId = randomUUID()
-  const body = JSON.stringify(errorBody(code))
+  const body = JSON.stringify(toErrorBody(code))
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',
@@ -168,7 +169,7 @@ function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, { log
     `X-Request-Id: ${requestId}`,
     'X-Content-Type-Options: nosniff',
     'Cache-Control: no-store',
-    ...Object.entries(strictTransportSecurity(publicUrl)).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries(toStrictTransportSecurity(publicUrl)).map(([name, value]) => `${name}: ${value}`),
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
   ]
