@@ -4,12 +4,13 @@
 #   - If Docker responds, it pulls redis:7 and mongo:8, or the images that REDIS_IMAGE and MONGODB_IMAGE name.
 #   - On Debian as root, it also installs packages, starts dockerd, and builds the images that it cannot pull.
 #   - With ENGINES=found-only, it does nothing.
+# DOCKERD_LOG is the log file of the dockerd that it starts (default: /var/log/petstore-test-dockerd.log).
 # Exits with 1 if setting up failed, and with 0 otherwise, even if this machine cannot be set up.
 set -euo pipefail
 recipes=$(cd "$(dirname "$0")" && pwd)/engines
 export DEBIAN_FRONTEND=noninteractive
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # "su" without "-" keeps the PATH of the user.
-dockerd_log=/var/log/petstore-test-dockerd.log
+dockerd_log=${DOCKERD_LOG:-/var/log/petstore-test-dockerd.log}
 registry_responds_within_s=20
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

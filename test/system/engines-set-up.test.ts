@@ -42,10 +42,12 @@ describe('scripts/set-up-engines.sh', () => {
     expect(setUp({ CHROMIUM_PATH: '/opt/chromium' })).to.include({ status: 0, calls: '' })
   })
 
-  it('starts dockerd if Docker does not respond, without holding its own output open', () => {
+  it('starts dockerd if Docker does not respond: it keeps running and writes to its own log', () => {
     program('docker', `[ "$1" != version ] || [ -e ${folder}/responds ]`)
-    program('dockerd', `: > ${folder}/responds; exec sleep 5`)
-    expect(setUp().status).to.equal(0)
+    program('dockerd', `echo planted; : > ${folder}/responds; exec sleep 5`)
+    const DOCKERD_LOG = join(folder, 'dockerd.log')
+    expect(setUp({ DOCKERD_LOG }).status).to.equal(0)
+    expect(readFileSync(DOCKERD_LOG, 'utf8')).to.equal('planted\n')
     expect(setUp()).to.include({ status: 0, output: '' })
   })
 
