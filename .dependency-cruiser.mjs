@@ -1,6 +1,6 @@
 // DESIGN §8's import rules. `npm run check:architecture` applies them to src, and test/system/architecture.test.ts plants a violation of each.
 
-/** A rule over an empty folder never fails, so each of these has to hold a file. A new adapter's folder joins with its first file. */
+/** A rule over an empty folder never fails, so each of these must contain a file. Add the folder of a new adapter here. */
 export const inhabited = [
   'src/core/',
   'src/core/ports/',
@@ -11,12 +11,12 @@ export const inhabited = [
   'src/adapters/mongo/',
   'src/adapters/node/',
   'src/adapters/redis/',
+  'src/wiring/',
   'src/config.ts',
-  'src/container.ts',
   'src/main.ts',
 ]
 
-/** main.ts parses the arguments and loads the file of the command. */
+/** main.ts runs the command line, commands.ts loads what a command needs, and service.ts is `petstore serve`. */
 const ENTRY_POINTS = '^src/(main|service|commands)[.]ts$'
 
 const packages = (...names) => `(^|/)node_modules/(@types/)?(${names.join('|')})(/|$)|^(${names.join('|')})(/|$)`
@@ -30,61 +30,67 @@ const rules = [
   },
   {
     name: 'adapters-import-only-core-and-their-own-folder',
-    comment: 'So that http never knows which store it speaks to. Whether config.ts may be imported is the business of a rule of its own.',
+    comment: 'HTTP must not know which store it uses, and adapters are given their settings.',
     from: { path: '^src/adapters/([^/]+)/' },
-    to: { path: '^src/', pathNot: ['^src/core/', '^src/adapters/$1/', '^src/config[.]ts$'] },
+    to: { path: '^src/', pathNot: ['^src/core/', '^src/adapters/$1/'] },
   },
   {
-    name: 'only-entry-points-import-the-command-line',
-    comment: 'The command line is a way in, like main.ts and what it loads: nothing else builds upon it.',
-    from: { pathNot: [ENTRY_POINTS, '^src/adapters/cli/'] },
+    name: 'only-entry-points-and-wiring-import-the-command-line',
+    comment: 'The command line is an entry to the service. Nothing is built on it.',
+    from: { pathNot: [ENTRY_POINTS, '^src/wiring/', '^src/adapters/cli/'] },
     to: { path: '^src/adapters/cli/' },
   },
   {
-    name: 'only-entry-points-import-the-container',
-    comment: 'A part that can reach the container can reach everything. Nothing imports main.ts, which starts the process.',
-    from: { pathNot: ENTRY_POINTS },
-    to: { path: ['^src/container[.]ts$', ENTRY_POINTS] },
+    name: 'only-entry-points-import-the-wiring',
+    comment: 'A part that can reach the container can reach everything.',
+    from: { pathNot: [ENTRY_POINTS, '^src/wiring/'] },
+    to: { path: ['^src/wiring/', ENTRY_POINTS] },
   },
   {
-    name: 'only-wiring-and-command-line-import-the-settings',
-    comment: 'Core and adapters are handed the values they need, so that a test can hand them others.',
-    from: { pathNot: ['^src/container[.]ts$', ENTRY_POINTS, '^src/adapters/cli/'] },
+    name: 'wiring-imports-no-entry-point',
+    comment: 'The entry points use the wiring, not the other way round.',
+    from: { path: '^src/wiring/' },
+    to: { path: ENTRY_POINTS },
+  },
+  {
+    name: 'only-entry-points-and-wiring-import-the-settings',
+    comment: 'Core and adapters are given the values that they need, so that a test can give them others.',
+    from: { pathNot: ['^src/wiring/', ENTRY_POINTS] },
     to: { path: '^src/config[.]ts$' },
   },
   {
     name: 'koa-stays-in-http',
-    comment: 'HTTP is one adapter, and Koa is its secret.',
+    comment: 'Koa is a detail of the HTTP adapter.',
     from: { pathNot: '^src/adapters/http/' },
     to: { path: packages('koa', 'koa-[^/]+', '@koa/[^/]+') },
   },
   {
-    name: 'inversify-stays-in-container-and-adapters',
-    comment: 'Wiring happens in container.ts; adapters may carry decorators.',
-    from: { pathNot: ['^src/container[.]ts$', '^src/adapters/'] },
-    to: { path: packages('inversify', '@inversifyjs/[^/]+') },
+    name: 'inversify-stays-in-wiring',
+    comment: 'Core and adapters are plain classes and functions, without decorators.',
+    from: { pathNot: '^src/wiring/' },
+    to: { path: packages('inversify', '@inversifyjs/[^/]+', 'reflect-metadata') },
   },
   {
     name: 'mongodb-stays-in-its-adapter',
-    comment: 'No type of the driver passes a port.',
+    comment: 'Ports do not contain types of the driver.',
     from: { pathNot: '^src/adapters/mongo/' },
     to: { path: packages('mongodb', 'bson') },
   },
   {
-    name: 'ioredis-stays-in-its-adapter-and-container',
-    comment: 'The container makes the connections that the adapter is handed.',
-    from: { pathNot: ['^src/adapters/redis/', '^src/container[.]ts$'] },
+    name: 'ioredis-stays-in-its-adapter',
+    comment: 'Ports do not contain types of the client.',
+    from: { pathNot: '^src/adapters/redis/' },
     to: { path: packages('ioredis', '@ioredis/[^/]+') },
   },
   {
     name: 'only-settings-import-process',
-    comment: 'Importing node:process would be a way around the check that only config.ts reads process.env.',
+    comment: 'An import of node:process would bypass the check that only config.ts reads process.env.',
     from: { pathNot: '^src/config[.]ts$' },
     to: { path: '^(node:)?process$' },
   },
   {
     name: 'source-imports-only-what-ships',
-    comment: 'Development packages, undeclared packages, tests and scripts are not there in production.',
+    comment: 'Development packages and undeclared packages are not installed in production.',
     from: { path: '^src/' },
     to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
   },
@@ -95,13 +101,13 @@ const rules = [
   },
   {
     name: 'imports-resolve',
-    comment: 'A specifier that leads nowhere escapes every other rule.',
+    comment: 'An import that cannot be resolved escapes all other rules.',
     from: {},
     to: { couldNotResolve: true },
   },
   {
     name: 'no-cycles',
-    comment: 'Type-only imports count: a cycle of types is still two files that cannot be read one after the other.',
+    comment: 'Type-only imports count: files in a cycle cannot be understood one after the other.',
     from: {},
     to: { circular: true },
   },

@@ -1,48 +1,54 @@
-import type { ApiKeyAdmin } from './adapters/cli/keys-command.js'
+import type { Commands } from './adapters/cli/program.js'
 import type { Config } from './config.js'
-import type { Container, Storage } from './container.js'
-import { makeContainer, TOKENS } from './container.js'
-import type { Clock } from './core/ports/clock.js'
-import type { ChangeApiKeyPlan } from './core/use-cases/change-api-key-plan.js'
-import type { IssueApiKey } from './core/use-cases/issue-api-key.js'
-import type { ListApiKeys } from './core/use-cases/list-api-keys.js'
-import type { RevokeApiKey } from './core/use-cases/revoke-api-key.js'
-import type { Seed } from './core/use-cases/seed.js'
-import type { ShowApiKey } from './core/use-cases/show-api-key.js'
-import type { ShowUsage } from './core/use-cases/show-usage.js'
-import type { UnbanApiKey } from './core/use-cases/unban-api-key.js'
+import { readProcessConfig } from './config.js'
+import { SettingError } from './core/errors.js'
+import type { CommandParts } from './wiring/parts.js'
 
-/** Runs a command on the shared data, and closes what it opened. */
-async function onStorage(config: Config, work: (container: Container) => Promise<void>): Promise<void> {
-  // Errors are printed at the end, in one sentence.
-  const container = makeContainer({ ...config, logLevel: 'silent' })
-  const storage = container.get<Storage>(TOKENS.storage)
+/** The port in the document of `petstore openapi` if `PORT` is 0. */
+const OPENAPI_PORT = 8080
+
+/** What the commands do. Each checks the settings first, and then loads only the modules that it needs. */
+export const COMMANDS: Commands = {
+  async serve() {
+    const config = readProcessConfig()
+    const { serve } = await import('./service.js')
+    await serve(config)
+  },
+
+  async openApi(format) {
+    const { publicUrl, host, port, plans } = readProcessConfig('command')
+    const { openApiText } = await import('./adapters/http/openapi/openapi.js')
+    const { toServerUrl } = await import('./adapters/http/server/server-url.js')
+    return openApiText({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans }, format)
+  },
+
+  withApiKeyAdmin: (work) => withParts('keys', ({ apiKeyAdmin }) => work(apiKeyAdmin)),
+  withSeed: (work) => withParts('seed', ({ seed }) => work(seed)),
+
+  print: (text) => process.stdout.write(text),
+  progressTo: process.stderr,
+}
+
+/** Connects to the shared storage for `work`, and closes the connections when `work` ends. */
+async function withParts(command: string, work: (parts: CommandParts) => Promise<void>): Promise<void> {
+  const config = readSharedConfig(command)
+  const { makeContainer } = await import('./wiring/container.js')
+  const { CommandParts: Parts } = await import('./wiring/parts.js')
+  // A command prints its errors as one sentence, at the end.
+  const parts = makeContainer({ ...config, logLevel: 'silent' }).get(Parts)
   try {
-    await storage.prepare()
-    await work(container)
+    await Promise.all(parts.backingServices.map((service) => service.prepare()))
+    await work(parts)
   } finally {
-    await storage.close()
+    await Promise.all(parts.backingServices.map((service) => service.close()))
   }
 }
 
-/** What `petstore keys` works with. */
-export async function withApiKeyAdmin(config: Config, work: (admin: ApiKeyAdmin) => Promise<void>): Promise<void> {
-  await onStorage(config, async (container) =>
-    work({
-      issue: container.get<IssueApiKey>(TOKENS.issueApiKey),
-      list: container.get<ListApiKeys>(TOKENS.listApiKeys),
-      show: container.get<ShowApiKey>(TOKENS.showApiKey),
-      changePlan: container.get<ChangeApiKeyPlan>(TOKENS.changeApiKeyPlan),
-      revoke: container.get<RevokeApiKey>(TOKENS.revokeApiKey),
-      usage: container.get<ShowUsage>(TOKENS.showUsage),
-      unban: container.get<UnbanApiKey>(TOKENS.unbanApiKey),
-      plans: config.plans,
-      nowMs: () => container.get<Clock>(TOKENS.clock).nowMs(),
-    }),
+/** Throws `SettingError` in embedded mode: a command has no access to the data of another process. */
+function readSharedConfig(command: string): Config {
+  const config = readProcessConfig('command')
+  if (config.distributed) return config
+  throw new SettingError(
+    `petstore ${command} works with the data that replicas share: set MONGODB_URL and REDIS_URL. Without them, each process has its own data, and npm start prints demo keys.`,
   )
-}
-
-/** What `petstore seed` works with. */
-export async function withSeed(config: Config, work: (seed: Seed) => Promise<void>): Promise<void> {
-  await onStorage(config, async (container) => work(container.get<Seed>(TOKENS.seed)))
 }

@@ -1,65 +1,28 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander'
 import { makeProgram } from './adapters/cli/program.js'
-import type { Config } from './config.js'
-import { ConfigError, readProcessConfig } from './config.js'
+import { COMMANDS } from './commands.js'
+import { ConfigError } from './config.js'
 import { DomainError, OperatorError, SettingError } from './core/errors.js'
 import { EXIT, toSentence } from './exit.js'
 
-/** The port in the document of `petstore openapi` if `PORT` is 0. */
-const OPENAPI_PORT = 8080
-
-/** Printed as one sentence, without a stack trace. */
-function isForOperators(error: unknown): error is Error {
-  return error instanceof ConfigError || error instanceof OperatorError || error instanceof DomainError
-}
-
-/** Throws `OperatorError` in embedded mode: a command has no access to the data of another process. */
-function readSharedConfig(command: string): Config {
-  const config = readProcessConfig('command')
-  if (config.distributed) return config
-  throw new OperatorError(
-    `petstore ${command} works on the data that replicas share: set MONGODB_URL and REDIS_URL. Without them, a process keeps its data to itself: npm start prints demo keys.`,
-  )
-}
-
-/** Runs the command and loads only what it needs, after the settings are checked. Resolves to the exit code. */
+/** Runs the command and resolves to the exit code. */
 async function run(): Promise<number> {
-  const openApi = async (format: 'json' | 'yaml') => {
-    const { publicUrl, host, port, plans } = readProcessConfig('command')
-    const [{ openApiText }, { toServerUrl }] = await Promise.all([
-      import('./adapters/http/openapi/openapi.js'),
-      import('./adapters/http/server/server-url.js'),
-    ])
-    return openApiText({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans }, format)
-  }
-  const print = (text: string) => process.stdout.write(text)
-  const program = makeProgram({
-    async serve() {
-      const config = readProcessConfig()
-      await (await import('./service.js')).serve(config)
-    },
-    openApi,
-    async withApiKeyAdmin(work) {
-      const config = readSharedConfig('keys')
-      await (await import('./commands.js')).withApiKeyAdmin(config, work)
-    },
-    async withSeed(work) {
-      const config = readSharedConfig('seed')
-      await (await import('./commands.js')).withSeed(config, work)
-    },
-    print,
-    progressTo: process.stderr,
-  })
   try {
-    await program.parseAsync()
+    await makeProgram(COMMANDS).parseAsync()
     return EXIT.done
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
-    if (isForOperators(error)) process.stderr.write(`${toSentence(error)}\n`)
-    else process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
+    process.stderr.write(`${toText(error)}\n`)
     return error instanceof ConfigError || error instanceof SettingError ? EXIT.usage : EXIT.failed
   }
+}
+
+/** One sentence for an error that an operator can act on, and the stack trace of any other. */
+function toText(error: unknown): string {
+  const isForOperators = error instanceof ConfigError || error instanceof OperatorError || error instanceof DomainError
+  if (isForOperators) return toSentence(error)
+  return error instanceof Error ? `${error.stack}` : String(error)
 }
 
 // The reader of the output may close it early (`petstore openapi | head`).

@@ -1,69 +1,60 @@
-import type { RequestListener, Server } from 'node:http'
+import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { startUpNotice } from './adapters/cli/start-up-notice.js'
-import type { Health } from './adapters/http/admin/health.js'
-import type { Metrics } from './adapters/http/admin/metrics.js'
 import { announceClose, drain, listen, makeServer } from './adapters/http/server/server.js'
 import type { Config } from './config.js'
-import type { Container, Storage } from './container.js'
-import { makeContainer, TOKENS } from './container.js'
 import { OperatorError, StoreUnavailable } from './core/errors.js'
 import { PLAN_NAMES } from './core/plan.js'
-import type { IssueApiKey, IssuedApiKey } from './core/use-cases/issue-api-key.js'
+import type { IssuedApiKey } from './core/use-cases/issue-api-key.js'
 import { EXIT, toSentence } from './exit.js'
+import { makeContainer } from './wiring/container.js'
+import { ServiceParts } from './wiring/parts.js'
 
-/** The demo key of a plan that has no limits of its own. */
+/** The limits of the demo key of a plan that has no limits. */
 const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
 
-const STORAGE_RETRY_MS = 1_000
+const PREPARE_RETRY_MS = 1_000
 
 /** Serves until a signal or an uncaught exception ends the process. Throws `OperatorError` if it cannot listen. */
 export async function serve(config: Config): Promise<void> {
-  const container = makeContainer(config)
-  const log = container.get<Logger>(TOKENS.log)
-  const metrics = container.get<Metrics>(TOKENS.metrics)
-  const api = makeServer(container.get<RequestListener>(TOKENS.api), {
+  const parts = makeContainer(config).get(ServiceParts)
+  const { log, metrics, health } = parts
+  const api = makeServer(parts.api, {
     log,
     ...(config.publicUrl === undefined ? {} : { publicUrl: config.publicUrl }),
     maxConnections: config.maxConnections,
     onClientGone: () => metrics.countClientGone(),
     onConnectionDropped: () => metrics.countDroppedConnection(),
   })
-  const admin = makeServer(container.get<RequestListener>(TOKENS.admin), { log })
+  const admin = makeServer(parts.adminApi, { log })
   metrics.collectProcessMetrics()
 
   const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_')
   const apiUrl = await listenOrExplain(api, config.host, config.port, '')
-  stopOnSignals(container, config, [api, admin])
-  const demoKeys = await issueDemoKeys(container, config)
-  if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and preparing the storage')
-  await prepareStorage(container)
-  if (!container.get<Health>(TOKENS.health).startAccepting()) return
+  stopOnSignals(parts, config, [api, admin])
+  const demoKeys = config.distributed ? [] : await issueDemoKeys(parts)
+  if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and connecting to MongoDB and Redis')
+  await prepareBackingServices(parts)
+  if (!health.startAccepting()) return
   process.stdout.write(startUpNotice({ apiUrl, adminUrl, docs: config.docs, plans: config.plans, demoKeys }))
 }
 
-/** Until the storage is available the process serves what it can, but is not ready. */
-async function prepareStorage(container: Container): Promise<void> {
-  const storage = container.get<Storage>(TOKENS.storage)
-  const log = container.get<Logger>(TOKENS.log)
+/** Retries until the backing services are available. Until then, the process listens, but is not ready. */
+async function prepareBackingServices({ backingServices, log }: ServiceParts): Promise<void> {
   for (;;) {
     try {
-      return await storage.prepare()
+      await Promise.all(backingServices.map((service) => service.prepare()))
+      return
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
       log.warn({ reason: toSentence(error) }, 'waiting for the storage')
-      await delay(STORAGE_RETRY_MS)
+      await delay(PREPARE_RETRY_MS)
     }
   }
 }
 
-async function issueDemoKeys(container: Container, { plans, distributed }: Config): Promise<IssuedApiKey[]> {
-  if (distributed) return []
-  const issueApiKey = container.get<IssueApiKey>(TOKENS.issueApiKey)
-  return Promise.all(
-    PLAN_NAMES.map((plan) => issueApiKey({ owner: 'demo', plan, ...(plans.plans[plan].limits ? {} : { limits: DEMO_LIMITS }) })),
-  )
+async function issueDemoKeys({ apiKeyAdmin: { issue, plans } }: ServiceParts): Promise<IssuedApiKey[]> {
+  return Promise.all(PLAN_NAMES.map((plan) => issue({ owner: 'demo', plan, ...(plans.plans[plan].limits ? {} : { limits: DEMO_LIMITS }) })))
 }
 
 async function listenOrExplain(server: Server, host: string, port: number, prefix: string): Promise<string> {
@@ -90,14 +81,14 @@ interface ShutdownOptions {
 }
 
 /** The first signal shuts down gracefully, the second exits at once. An uncaught exception shuts down gracefully but quickly, with exit code 1. */
-function stopOnSignals(container: Container, { drainDelayMs, shutdownTimeoutMs }: Config, servers: Servers): void {
-  const log = container.get<Logger>(TOKENS.log)
+function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }: Config, servers: Servers): void {
+  const { log } = parts
   /** Set once the shutdown has begun. */
   let exitCode: number | undefined
 
   const shutDown = async (reason: string, options: ShutdownOptions) => {
     log.info({ reason }, 'stopping')
-    await stop(container, options, servers).catch((err: unknown) => {
+    await stop(parts, options, servers).catch((err: unknown) => {
       exitCode = EXIT.failed
       log.error({ err }, 'the shutdown failed')
     })
@@ -127,22 +118,20 @@ type Servers = readonly [api: Server, admin: Server]
  * The shutdown order: readiness, the delay in which load balancers notice, the API, the storage, and last the admin port, which reports on the
  * shutdown. Takes at most `timeoutMs`. What is still open then closes when the process exits.
  */
-async function stop(container: Container, { drainDelayMs, idleGraceMs, timeoutMs }: ShutdownOptions, [api, admin]: Servers): Promise<void> {
+async function stop(parts: ServiceParts, { drainDelayMs, idleGraceMs, timeoutMs }: ShutdownOptions, [api, admin]: Servers): Promise<void> {
   const endMs = performance.now() + timeoutMs
   const leftMs = () => Math.max(0, endMs - performance.now())
-  container.get<Health>(TOKENS.health).stopAccepting()
+  parts.health.stopAccepting()
   announceClose(api)
   await delay(drainDelayMs)
   await drain(api, { graceMs: Math.min(idleGraceMs, leftMs()), timeoutMs: leftMs() })
-  await Promise.race([closeStorage(container), delay(leftMs())])
+  await Promise.race([closeBackingServices(parts), delay(leftMs())])
   await drain(admin, { graceMs: 0, timeoutMs: leftMs() })
 }
 
-/** If it fails, no data is lost: every acknowledged write is in MongoDB, and every reported request in Redis. */
-async function closeStorage(container: Container): Promise<void> {
-  const log = container.get<Logger>(TOKENS.log)
-  await container
-    .get<Storage>(TOKENS.storage)
-    .close()
-    .catch((err: unknown) => log.error({ err }, 'the storage could not be closed'))
+/** If this fails, no data is lost: every acknowledged write is in MongoDB, and every reported request in Redis. */
+async function closeBackingServices({ backingServices, log }: ServiceParts): Promise<void> {
+  await Promise.all(backingServices.map((service) => service.close())).catch((err: unknown) =>
+    log.error({ err }, 'the storage could not be closed'),
+  )
 }

@@ -1,8 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
-import { TOKENS } from '../../src/container.js'
-import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import { expectError, tripleOf } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
@@ -19,7 +17,7 @@ describe('an address with too many failed authentications', () => {
 
   beforeEach(async () => {
     apiKeys = new WatchedApiKeyStore()
-    api = await startApi({ rebind: (container) => void container.rebind<ApiKeyStore>(TOKENS.apiKeyStore).toConstantValue(apiKeys) })
+    api = await startApi({ doubles: { apiKeyStore: apiKeys } })
     key = await ampleKey(api)
   })
   afterEach(() => api.stop())

@@ -1,7 +1,5 @@
 import { expect } from 'chai'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
-import { TOKENS } from '../../src/container.js'
-import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
@@ -73,16 +71,8 @@ describe('authentication', () => {
   describe('with an invalid key', () => {
     async function invalidKeys(): Promise<Readonly<Record<string, string>>> {
       const otherDigit = key.endsWith('0') ? '1' : '0'
-      const { secret: revoked, ...revokedPublicPart } = secrets.generate()
-      const store = api.container.get<ApiKeyStore>(TOKENS.apiKeyStore)
-      await store.insert({
-        ...revokedPublicPart,
-        owner: 'Acme',
-        plan: 'pro',
-        createdAtMs: 0,
-        version: 1,
-        revokedAtMs: api.clock.nowMs(),
-      })
+      const { secret: revoked, key: revokedKey } = await api.issueKey('pro')
+      await api.parts.apiKeyAdmin.revoke(revokedKey.keyId)
       return {
         unknown: secrets.generate().secret,
         malformed: 'rubbish',

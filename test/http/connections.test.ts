@@ -6,9 +6,6 @@ import { expect } from 'chai'
 import { pino } from 'pino'
 import { announceClose, drain, listen, makeServer } from '../../src/adapters/http/server/server.js'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
-import { TOKENS } from '../../src/container.js'
-import type { PetStore } from '../../src/core/ports/pet-store.js'
-import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { expectError, tripleOf } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
@@ -97,7 +94,7 @@ describe('a connection', () => {
 
   it('has one response to a request whose body breaks before the service has begun to read it', async () => {
     const quotas = new HeldQuotaStore(new MovableClock())
-    await withApi({ rebind: (container) => void container.rebind<QuotaStore>(TOKENS.quotas).toConstantValue(quotas) }, async (own, key) => {
+    await withApi({ doubles: { quotas } }, async (own, key) => {
       const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Content-Type: application/json', 'Transfer-Encoding: chunked']
       const responses = exchange(own.url, `${head('POST /v1/pets HTTP/1.1', fields)}zz\r\n`)
       await until('the request waits for its verdict', () => quotas.gate.heldCount === 1)
@@ -108,7 +105,7 @@ describe('a connection', () => {
 
   it('announces its end on a response whose handler does not read the broken body', async () => {
     const pets = new HeldPetStore()
-    await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
+    await withApi({ doubles: { pets } }, async (own, key) => {
       const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Transfer-Encoding: chunked']
       const responses = exchange(own.url, `${head('GET /v1/pets HTTP/1.1', fields)}zz\r\n`)
       await until('the request is in flight', () => pets.gate.heldCount === 1)
@@ -133,7 +130,7 @@ describe('a connection', () => {
 
   it('sends the response to a client that closes its sending side after a complete request', async () => {
     const pets = new HeldPetStore()
-    await withApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) }, async (own, key) => {
+    await withApi({ doubles: { pets } }, async (own, key) => {
       const bytes = head('GET /v1/pets HTTP/1.1', ['Host: pets', `Authorization: Bearer ${key}`])
       const responses = exchange(own.url, bytes, { end: true })
       await until('the request is in flight', () => pets.gate.heldCount === 1)
@@ -337,9 +334,7 @@ describe('a connection', () => {
 describe('requests beyond MAX_IN_FLIGHT', () => {
   it('get 503 with Retry-After at once and uncharged, and health checks still pass', async () => {
     const pets = new HeldPetStore()
-    const rebind: NonNullable<Parameters<typeof withApi>[0]['rebind']> = (container) =>
-      void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets)
-    await withApi({ rebind, config: { maxInFlight: 2 } }, async (api) => {
+    await withApi({ doubles: { pets }, config: { maxInFlight: 2 } }, async (api) => {
       const { secret: key } = await api.issueKey('free')
       const held = [api.send('/v1/pets', { key }), api.send('/v1/pets', { key })]
       await until('both are in flight', () => pets.gate.heldCount === 2)

@@ -1,5 +1,3 @@
-import { TOKENS } from '../../src/container.js'
-import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { startApi } from '../support/api.js'
 import { describeEveryResponse } from '../support/every-response.js'
 import { patientPlans } from '../support/sweep.js'
@@ -7,6 +5,6 @@ import { patientPlans } from '../support/sweep.js'
 describeEveryResponse('by a process for itself', async (_context, pets) =>
   startApi({
     config: { plans: patientPlans() },
-    rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets),
+    doubles: { pets },
   }),
 )

@@ -1,13 +1,12 @@
 import { expect } from 'chai'
-import { TOKENS } from '../../src/container.js'
+import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
-import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
-import type { PetStore } from '../../src/core/ports/pet-store.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { expectError, tripleOf } from '../support/responses.js'
-import type { TestApi, TestApiOptions } from '../support/api.js'
+import type { Doubles, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
+import { MovableClock } from '../support/movable-clock.js'
 import { retryAfterSeconds } from '../support/quota-steps.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { ampleKey, withApi } from '../support/with-api.js'
@@ -22,10 +21,7 @@ describe('a failure of ours', () => {
     pets = new UnreliablePetStore()
     apiKeys = new WatchedApiKeyStore()
     api = await startApi({
-      rebind(container) {
-        container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets)
-        container.rebind<ApiKeyStore>(TOKENS.apiKeyStore).toConstantValue(apiKeys)
-      },
+      doubles: { pets, apiKeyStore: apiKeys },
     })
     key = await ampleKey(api)
   })
@@ -74,8 +70,7 @@ describe('a failure of ours', () => {
 
     it('while the quota is charged is a 500 with all its headers', () => {
       const quotas: QuotaStore = { take: () => Promise.reject(surprise()), refund: () => Promise.reject(surprise()) }
-      const rebind: TestApiOptions['rebind'] = (container) => void container.rebind<QuotaStore>(TOKENS.quotas).toConstantValue(quotas)
-      return withApi({ rebind }, async (failing, failingKey) => {
+      return withApi({ doubles: { quotas } }, async (failing, failingKey) => {
         const answer = await failing.send('/v1/pets', { key: failingKey })
         expectError(answer, 500, 'internal_error')
         tripleOf(answer)
@@ -83,25 +78,16 @@ describe('a failure of ours', () => {
     })
 
     it('is in the log also when its refund fails', () => {
-      const broken: TestApiOptions['rebind'] = (container) => {
-        const quotas = container.get<QuotaStore>(TOKENS.quotas)
-        quotas.refund = () => Promise.reject(new Error('no refund today'))
-        container.rebind<PetStore>(TOKENS.pets).toConstantValue(Object.assign(new UnreliablePetStore(), { failure: surprise() }))
-      }
-      return withApi({ rebind: broken }, async (failing, failingKey) => {
+      const doubles = withoutRefunds({ pets: surprise(), refund: new Error('no refund today') })
+      return withApi({ doubles }, async (failing, failingKey) => {
         expectError(await failing.send('/v1/pets', { key: failingKey }), 500, 'internal_error')
         expect(JSON.stringify(failing.logLines)).to.include('hunter2').and.to.include('no refund today')
       })
     })
 
     it('in a refund leaves the answer as it was: an outage is 503 with Retry-After', () => {
-      const broken: TestApiOptions['rebind'] = (container) => {
-        container.get<QuotaStore>(TOKENS.quotas).refund = () => Promise.reject(surprise())
-        container
-          .rebind<PetStore>(TOKENS.pets)
-          .toConstantValue(Object.assign(new UnreliablePetStore(), { failure: new StoreUnavailable('away') }))
-      }
-      return withApi({ rebind: broken }, async (failing, failingKey) => {
+      const doubles = withoutRefunds({ pets: new StoreUnavailable('down'), refund: surprise() })
+      return withApi({ doubles }, async (failing, failingKey) => {
         const answer = await failing.send('/v1/pets', { key: failingKey })
         expectError(answer, 503, 'service_unavailable')
         expect(retryAfterSeconds(answer)).to.be.at.least(1)
@@ -149,3 +135,9 @@ describe('a failure of ours', () => {
     })
   })
 })
+
+/** Stores that fail: pets with one error, refunds with another. */
+function withoutRefunds({ pets, refund }: { pets: Error; refund: Error }): Doubles {
+  const quotas = Object.assign(new MemoryQuotaStore(new MovableClock()), { refund: () => Promise.reject(refund) })
+  return { quotas, pets: Object.assign(new UnreliablePetStore(), { failure: pets }) }
+}

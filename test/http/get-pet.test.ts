@@ -1,5 +1,6 @@
 import { expect } from 'chai'
-import { TOKENS } from '../../src/container.js'
+import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
+import { SAMPLE_PETS } from '../../src/adapters/memory/sample-data.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { aPet } from '../contracts/builders.js'
 import { expectError, linkTo } from '../support/responses.js'
@@ -12,9 +13,11 @@ const REMOVED_AT_MS = Date.parse('2030-12-05T00:00:00Z')
 describe('GET /v1/pets/{petId}', () => {
   let api: TestApi
   let key: string
+  let pets: PetStore
 
   before(async () => {
-    api = await startApi()
+    pets = new MemoryPetStore(SAMPLE_PETS)
+    api = await startApi({ doubles: { pets } })
     key = await ampleKey(api)
   })
   after(() => api.stop())
@@ -26,7 +29,7 @@ describe('GET /v1/pets/{petId}', () => {
   })
 
   it('finds the largest id that the service assigns', async () => {
-    await api.container.get<PetStore>(TOKENS.pets).insert(aPet({ id: 9_007_199_254_740_991n }))
+    await pets.insert(aPet({ id: 9_007_199_254_740_991n }))
     expect((await get('9007199254740991')).text).to.match(/^\{"id":9007199254740991,/)
   })
 

@@ -1,17 +1,15 @@
 import { expect } from 'chai'
-import type { RequestListener, Server } from 'node:http'
-import type { Logger } from 'pino'
+import type { Server } from 'node:http'
 import type { Dependency } from '../../src/adapters/http/admin/health.js'
 import { Health } from '../../src/adapters/http/admin/health.js'
 import { listen, makeServer } from '../../src/adapters/http/server/server.js'
-import { TOKENS } from '../../src/container.js'
 import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { send, startApi } from '../support/api.js'
 import { retryAfterSeconds } from '../support/quota-steps.js'
 import { ampleKey, withApi } from '../support/with-api.js'
 
-const health = (api: TestApi) => api.container.get<Health>(TOKENS.health)
+const health = (api: TestApi) => api.parts.health
 
 describe('health', () => {
   let api: TestApi
@@ -78,14 +76,11 @@ describe('health', () => {
   it('/readyz checks no dependency, so that an outage does not remove all replicas from the load balancer', async () => {
     let checks = 0
     const down: Dependency = { name: 'mongodb', required: true, isUp: async () => (checks++, false) }
-    await withApi(
-      { rebind: (container) => void container.rebind<Health>(TOKENS.health).toConstantValue(new Health([down])) },
-      async (own) => {
-        health(own).startAccepting()
-        for (let request = 0; request < 20; request += 1) expect(await own.send('/readyz')).to.have.property('status', 200)
-        expect(checks).to.equal(0)
-      },
-    )
+    await withApi({ doubles: { health: new Health([down]) } }, async (own) => {
+      health(own).startAccepting()
+      for (let request = 0; request < 20; request += 1) expect(await own.send('/readyz')).to.have.property('status', 200)
+      expect(checks).to.equal(0)
+    })
   })
 
   const dependency = (name: string, required: boolean, up: boolean): Dependency => ({ name, required, isUp: async () => up })
@@ -110,7 +105,7 @@ describe('health', () => {
     let url: string
 
     beforeEach(async () => {
-      admin = makeServer(api.container.get<RequestListener>(TOKENS.admin), { log: api.container.get<Logger>(TOKENS.log) })
+      admin = makeServer(api.parts.adminApi, { log: api.parts.log })
       url = await listen(admin, '127.0.0.1', 0)
     })
     afterEach(async () => {

@@ -1,8 +1,6 @@
 import { expect } from 'chai'
-import { TOKENS } from '../../src/container.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Pet } from '../../src/core/pet.js'
-import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import { expectError } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
@@ -34,7 +32,7 @@ describe('an Idempotency-Key', () => {
     pets = new StoreThatFailsOnce()
     api = await startApi({
       config: { sampleData: false },
-      rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets),
+      doubles: { pets },
     })
     key = await ampleKey(api)
   })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import { TOKENS } from '../../src/container.js'
 import type { Pet } from '../../src/core/pet.js'
 import { PET_STATUSES } from '../../src/core/pet.js'
+import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { aPet, shuffled } from '../contracts/builders.js'
 import { expectError, linkTo } from '../support/responses.js'
@@ -23,9 +23,9 @@ describe('GET /v1/pets', () => {
   let key: string
 
   before(async () => {
-    api = await startApi({ config: { sampleData: false, cursorSecret: SECRET } })
+    const pets = new MemoryPetStore(shuffled(numbersTo(PETS)).map(petNumber))
+    api = await startApi({ config: { cursorSecret: SECRET }, doubles: { pets } })
     key = await ampleKey(api)
-    await store(api, ...shuffled(numbersTo(PETS)).map(petNumber))
   })
   after(() => api.stop())
 
@@ -142,9 +142,9 @@ describe('GET /v1/pets', () => {
     expect(expectError(await list(`?${unknown}`), 400, 'invalid_parameter')).to.have.length.at.most(10_000)
   })
 
-  it('pets that are added while a caller is paging make no pet appear twice', () =>
-    withApi({ config: { sampleData: false } }, async (own, ownKey) => {
-      await store(own, ...numbersTo(10).map((number) => petNumber(number * 10)))
+  it('pets that are added while a caller is paging make no pet appear twice', () => {
+    const pets = new MemoryPetStore(numbersTo(10).map((number) => petNumber(number * 10)))
+    return withApi({ doubles: { pets } }, async (own, ownKey) => {
       const seen: number[] = []
       let target: string | undefined = '/v1/pets?limit=3'
       for (let page = 1; target !== undefined; page += 1) {
@@ -152,14 +152,14 @@ describe('GET /v1/pets', () => {
         seen.push(...idsOf(answer))
         target = linkTo('next', answer)
         // One before everything, one among what was seen, one at the end.
-        if (page <= 5) await store(own, petNumber(page), petNumber((seen.at(-1) ?? 0) - 5), petNumber(200 + page))
+        if (page <= 5) await store(pets, petNumber(page), petNumber((seen.at(-1) ?? 0) - 5), petNumber(200 + page))
       }
       expect(seen).to.include.members([...numbersTo(10).map((number) => number * 10), 201, 202])
       expect(seen).to.deep.equal([...new Set(seen)].toSorted((a, b) => a - b))
-    }))
+    })
+  })
 })
 
-async function store(api: TestApi, ...pets: readonly Pet[]): Promise<void> {
-  const petStore = api.container.get<PetStore>(TOKENS.pets)
+async function store(petStore: PetStore, ...pets: readonly Pet[]): Promise<void> {
   for (const pet of pets) await petStore.insert(pet)
 }

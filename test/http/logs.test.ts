@@ -1,6 +1,4 @@
 import { expect } from 'chai'
-import { TOKENS } from '../../src/container.js'
-import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { linkTo } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
@@ -14,7 +12,7 @@ describe('the log', () => {
 
   beforeEach(async () => {
     pets = new UnreliablePetStore()
-    api = await startApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) })
+    api = await startApi({ doubles: { pets } })
   })
   afterEach(() => api.stop())
 

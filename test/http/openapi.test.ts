@@ -1,16 +1,12 @@
-import type { RequestListener } from 'node:http'
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect } from 'chai'
-import type { Logger } from 'pino'
 import { parse } from 'yaml'
 import { ERROR_CATALOGUE } from '../../src/adapters/http/errors/error-catalogue.js'
 import { ERROR_RESPONSES } from '../../src/adapters/http/openapi/error-responses.js'
 import { buildOpenApiDocument } from '../../src/adapters/http/openapi/openapi.js'
 import { listen, makeServer } from '../../src/adapters/http/server/server.js'
 import { readConfig } from '../../src/config.js'
-import { TOKENS } from '../../src/container.js'
-import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { send, startApi } from '../support/api.js'
@@ -88,7 +84,7 @@ describe('the OpenAPI document', () => {
     const pets = new UnreliablePetStore()
     api = await startApi({
       config: { plans: patientPlans() },
-      rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets),
+      doubles: { pets },
     })
     document = (await api.send('/openapi.json')).json as Document
     swept = [...(await sweep(api)), ...(await sweepFailures(api, pets)), ...(await sweepRemoved(api))]
@@ -159,7 +155,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('names the IP address that the client connected to if the process listens on all of them', async () => {
-    const everywhere = makeServer(api.container.get<RequestListener>(TOKENS.api), { log: api.container.get<Logger>(TOKENS.log) })
+    const everywhere = makeServer(api.parts.api, { log: api.parts.log })
     try {
       const { port } = new URL(await listen(everywhere, '0.0.0.0', 0))
       for (const host of ['127.0.0.1', '127.0.0.2', '127.0.0.1']) {

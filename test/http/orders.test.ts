@@ -1,9 +1,7 @@
 import { expect } from 'chai'
 import { MemoryOrderStore } from '../../src/adapters/memory/memory-order-store.js'
-import { TOKENS } from '../../src/container.js'
 import type { Order } from '../../src/core/order.js'
 import { ORDER_STATUSES } from '../../src/core/order.js'
-import type { OrderStore } from '../../src/core/ports/order-store.js'
 import { anOrder, shuffled } from '../contracts/builders.js'
 import { expectError, linkTo } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
@@ -15,10 +13,7 @@ const ORDERS = 45
 const orderNumber = (number: number) => anOrder({ id: BigInt(number), status: ORDER_STATUSES[number % 3] ?? 'placed' })
 const numbersTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1)
 const idsOf = ({ json }: TestResponse) => (json as { id: number }[]).map(({ id }) => id)
-const holding = (...orders: readonly Order[]) => ({
-  rebind: (container: TestApi['container']) =>
-    void container.rebind<OrderStore>(TOKENS.orders).toConstantValue(new MemoryOrderStore(orders)),
-})
+const holding = (...orders: readonly Order[]) => ({ doubles: { orders: new MemoryOrderStore(orders) } })
 
 describe('GET /v1/store/orders', () => {
   let api: TestApi

@@ -1,10 +1,8 @@
 import { expect } from 'chai'
 import { once } from 'node:events'
-import type { RequestListener, Server } from 'node:http'
+import type { Server } from 'node:http'
 import { connect } from 'node:net'
-import type { Logger } from 'pino'
 import { listen, makeServer } from '../../src/adapters/http/server/server.js'
-import { TOKENS } from '../../src/container.js'
 import { expectError, tripleOf } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
@@ -201,7 +199,7 @@ describe('what Node refuses by itself', () => {
     let url: string
 
     before(async () => {
-      server = makeServer(api.container.get<RequestListener>(TOKENS.api), { log: api.container.get<Logger>(TOKENS.log) })
+      server = makeServer(api.parts.api, { log: api.parts.log })
       expect(server.headersTimeout).to.equal(10_000)
       expect(server.requestTimeout).to.equal(30_000)
       // The same server, with less patience.

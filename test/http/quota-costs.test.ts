@@ -1,7 +1,5 @@
 import { expect } from 'chai'
-import { TOKENS } from '../../src/container.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
-import type { PetStore } from '../../src/core/ports/pet-store.js'
 import type { Limits } from '../../src/core/quota.js'
 import { rateLimitFields, tripleOf } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
@@ -16,7 +14,7 @@ describe('the quota of a key is charged', () => {
 
   beforeEach(async () => {
     pets = new UnreliablePetStore()
-    api = await startApi({ rebind: (container) => void container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets) })
+    api = await startApi({ doubles: { pets } })
     key = await keyWith({ minute: 1000, day: 1000 })
     await atMinuteStart(api, key)
   })

@@ -1,8 +1,6 @@
 import { expect } from 'chai'
 import { readConfig } from '../../src/config.js'
-import { TOKENS } from '../../src/container.js'
 import type { Limits } from '../../src/core/quota.js'
-import type { Metrics } from '../../src/adapters/http/admin/metrics.js'
 import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
@@ -158,7 +156,7 @@ describe('the quota of a key', () => {
       expect(answers.every(({ status }) => status === 200)).to.equal(true)
       expect(tripleOf(answers.at(-1) as TestResponse)).to.include({ limit: 60, remaining: 0 })
       expect(answers.at(-1)?.headers).to.not.have.property('retry-after')
-      const metrics = await own.container.get<Metrics>(TOKENS.metrics).registry.metrics()
+      const metrics = await own.parts.metrics.registry.metrics()
       expect(metrics).to.contain('petstore_quota_verdicts_total{plan="free",verdict="shadow"} 10')
     })
   })

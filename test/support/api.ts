@@ -1,15 +1,15 @@
-import type { IncomingHttpHeaders, RequestListener, Server } from 'node:http'
+import type { IncomingHttpHeaders, Server } from 'node:http'
 import { request } from 'node:http'
-import type { Container } from 'inversify'
-import type { Logger } from 'pino'
+import type { ServiceIdentifier } from 'inversify'
 import { listen, makeServer } from '../../src/adapters/http/server/server.js'
 import type { Config } from '../../src/config.js'
 import { readConfig } from '../../src/config.js'
 import { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
-import type { Storage } from '../../src/container.js'
-import { makeContainer, TOKENS } from '../../src/container.js'
 import type { PlanName } from '../../src/core/plan.js'
-import type { IssueApiKey, IssuedApiKey, NewApiKey } from '../../src/core/use-cases/issue-api-key.js'
+import type { IssuedApiKey, NewApiKey } from '../../src/core/use-cases/issue-api-key.js'
+import { makeContainer } from '../../src/wiring/container.js'
+import { ServiceParts } from '../../src/wiring/parts.js'
+import { TOKENS } from '../../src/wiring/tokens.js'
 import { MovableClock } from './movable-clock.js'
 
 export interface TestResponse {
@@ -30,13 +30,15 @@ export interface Sent {
   readonly body?: unknown
 }
 
-/** The service on a real socket, with a clock that the test moves; a Redis that it is given decides by that clock, too. */
+/** The service on a real socket, with a clock that the test moves. A Redis that it uses decides by that clock, too. */
 export interface TestApi {
   /** `http://127.0.0.1:…` */
   readonly url: string
   readonly clock: MovableClock
-  readonly container: Container
-  /** What was logged, a parsed JSON line each. */
+  readonly parts: ServiceParts
+  /** The connection of the distributed mode. */
+  readonly redis?: RedisConnection
+  /** The parsed JSON lines of the log. */
   readonly logLines: ReadonlyArray<Readonly<Record<string, unknown>>>
   readonly server: Server
   send(path: string, sent?: Sent): Promise<TestResponse>
@@ -44,38 +46,43 @@ export interface TestApi {
   stop(): Promise<void>
 }
 
+type Bound<Token> = Token extends ServiceIdentifier<infer Service> ? Service : never
+
+/** Test doubles by the name of the token that they are bound to. */
+export type Doubles = { readonly [Name in keyof typeof TOKENS]?: Bound<(typeof TOKENS)[Name]> }
+
 export interface TestApiOptions {
   readonly config?: Partial<Config>
-  /** Puts doubles in the place of what the container binds, before anything is made. */
-  readonly rebind?: (container: Container) => void
+  readonly clock?: MovableClock
+  /** Replace what the container binds. */
+  readonly doubles?: Doubles
 }
 
-export async function startApi({ config = {}, rebind }: TestApiOptions = {}): Promise<TestApi> {
-  const clock = new MovableClock()
+export async function startApi({ config = {}, clock = new MovableClock(), doubles = {} }: TestApiOptions = {}): Promise<TestApi> {
   const logLines: Record<string, unknown>[] = []
   const logTo = { write: (line: string) => void logLines.push(JSON.parse(line)) }
   const container = makeContainer({ ...readConfig({}), ...config }, logTo)
-  container.rebind(TOKENS.clock).toConstantValue(clock)
-  const { distributed } = config
-  if (distributed) container.rebind(TOKENS.redis).toConstantValue(new RedisConnection(distributed.redisUrl, { clock }))
-  rebind?.(container)
-
-  const storage = container.get<Storage>(TOKENS.storage)
-  await storage.prepare()
-  const server = makeServer(container.get<RequestListener>(TOKENS.api), { log: container.get<Logger>(TOKENS.log) })
+  const redis = config.distributed && new RedisConnection(config.distributed.redisUrl, { clock })
+  for (const [name, double] of Object.entries({ clock, ...(redis ? { redis } : {}), ...doubles })) {
+    container.rebind<unknown>(TOKENS[name as keyof Doubles]).toConstantValue(double)
+  }
+  const parts = container.get(ServiceParts)
+  await Promise.all(parts.backingServices.map((service) => service.prepare()))
+  const server = makeServer(parts.api, { log: parts.log })
   const url = await listen(server, '127.0.0.1', 0)
   return {
     url,
     clock,
-    container,
+    parts,
+    ...(redis ? { redis } : {}),
     logLines,
     server,
     send: (path, sent) => send(url, path, sent),
-    issueKey: (plan = 'business', details = {}) => container.get<IssueApiKey>(TOKENS.issueApiKey)({ owner: 'Acme', plan, ...details }),
+    issueKey: (plan = 'business', details = {}) => parts.apiKeyAdmin.issue({ owner: 'Acme', plan, ...details }),
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
-      await storage.close()
+      await Promise.all(parts.backingServices.map((service) => service.close()))
     },
   }
 }

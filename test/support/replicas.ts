@@ -101,5 +101,5 @@ export async function redisChanges({ adminUrl }: ServiceProcess): Promise<RedisC
 /** By the log of a replica. */
 export function loggedRedisChanges({ logLines }: ServiceProcess): RedisChanges {
   const count = (message: string) => logLines.filter((line) => line.includes(`"msg":"${message}`)).length
-  return { down: count('Redis is away: '), up: count('Redis answers: ') }
+  return { down: count('Redis is unavailable: '), up: count('Redis is available: ') }
 }

@@ -1,9 +1,7 @@
 import { readConfig } from '../../src/config.js'
-import { TOKENS } from '../../src/container.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Plans } from '../../src/core/plan.js'
 import { GET_PET_REMOVED_AT_MS } from '../../src/core/use-cases/get-pet.js'
-import type { RevokeApiKey } from '../../src/core/use-cases/revoke-api-key.js'
 import type { TestResponse, Sent, TestApi } from './api.js'
 import type { UnreliablePetStore } from './unreliable-pet-store.js'
 import { ampleKey } from './with-api.js'
@@ -144,7 +142,7 @@ async function bannedKey(api: TestApi): Promise<string> {
 async function revokedKey(api: TestApi): Promise<string> {
   const { key, secret } = await api.issueKey('free')
   await api.send('/v1/pets', { key: secret })
-  await api.container.get<RevokeApiKey>(TOKENS.revokeApiKey)(key.keyId)
+  await api.parts.apiKeyAdmin.revoke(key.keyId)
   api.clock.advanceSeconds(10)
   return secret
 }

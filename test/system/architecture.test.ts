@@ -19,12 +19,12 @@ const soundTree: Files = {
     "import { randomBytes } from 'node:crypto'\nexport const secrets = { process: () => randomBytes(32) }\nsecrets.process()",
   'src/adapters/redis/redis-client.ts': "import { Redis } from 'ioredis'\nexport const connect = () => new Redis()",
   'src/adapters/http/http-server.ts': "import Koa from 'koa'\nexport const app = () => new Koa()",
-  'src/adapters/cli/command-line.ts': "import { port } from '../../config.js'\nexport const line = () => process.argv[port]",
+  'src/adapters/cli/command-line.ts': 'export const line = (port: number) => process.argv[port]',
   'src/config.ts': "export const port = Number(process.env['PORT'])",
-  'src/container.ts':
-    "import { Container } from 'inversify'\nimport { app } from './adapters/http/http-server.js'\nimport { pets } from './adapters/memory/memory-pet-store.js'\nexport const all = { app, pets, Container }",
+  'src/wiring/container.ts':
+    "import { Container } from 'inversify'\nimport { app } from '../adapters/http/http-server.js'\nimport { pets } from '../adapters/memory/memory-pet-store.js'\nimport type { line } from '../adapters/cli/command-line.js'\nimport { port } from '../config.js'\nexport const all = { app, pets, Container, port, line: {} as typeof line }",
   'src/main.ts':
-    "import { line } from './adapters/cli/command-line.js'\nimport { all } from './container.js'\nprocess.exitCode = line() && all ? 0 : 1",
+    "import { line } from './adapters/cli/command-line.js'\nimport { all } from './wiring/container.js'\nprocess.exitCode = line(all.port) ? 0 : 1",
 }
 
 describe('the import rules', () => {
@@ -54,7 +54,7 @@ describe('the import rules', () => {
   forbid('core an adapter', 'src/core/quota.ts', "export * from '../adapters/memory/memory-pet-store.js'", ['core-imports-only-core'])
   forbid('core the settings', 'src/core/quota.ts', "export { port } from '../config.js'", [
     'core-imports-only-core',
-    'only-wiring-and-command-line-import-the-settings',
+    'only-entry-points-and-wiring-import-the-settings',
   ])
   forbid(
     'http the MongoDB adapter',
@@ -76,32 +76,37 @@ describe('the import rules', () => {
   forbid(
     'an adapter the container',
     'src/adapters/http/pets.ts',
-    "import type { all } from '../../container.js'\nexport type A = typeof all",
-    ['adapters-import-only-core-and-their-own-folder', 'only-entry-points-import-the-container'],
+    "import type { all } from '../../wiring/container.js'\nexport type A = typeof all",
+    ['adapters-import-only-core-and-their-own-folder', 'only-entry-points-import-the-wiring'],
   )
   forbid('an adapter the settings', 'src/adapters/http/pets.ts', "export { port } from '../../config.js'", [
-    'only-wiring-and-command-line-import-the-settings',
+    'adapters-import-only-core-and-their-own-folder',
+    'only-entry-points-and-wiring-import-the-settings',
   ])
-  forbid('the container the command line', 'src/container.ts', "export { line as all } from './adapters/cli/command-line.js'", [
-    'only-entry-points-import-the-command-line',
+  forbid('the settings the command line', 'src/config.ts', "export { line as port } from './adapters/cli/command-line.js'", [
+    'only-entry-points-and-wiring-import-the-command-line',
   ])
-  forbid('the settings the container', 'src/config.ts', "export { all as port } from './container.js'", [
-    'only-entry-points-import-the-container',
+  forbid('the settings the wiring', 'src/config.ts', "export { all as port } from './wiring/planted.js'", [
+    'only-entry-points-import-the-wiring',
   ])
-  forbid('Koa outside http', 'src/container.ts', "import type Koa from 'koa'\nexport const all = {} as Koa", ['koa-stays-in-http'])
-  forbid("Koa's router outside http", 'src/container.ts', "import type { Router } from '@koa/router'\nexport const all = {} as Router", [
-    'koa-stays-in-http',
-  ])
-  forbid('Inversify outside container and adapters', 'src/main.ts', "export { Container } from 'inversify'", [
-    'inversify-stays-in-container-and-adapters',
+  forbid('the wiring an entry point', 'src/wiring/planted.ts', "export * from '../service.js'", ['wiring-imports-no-entry-point'])
+  forbid('Koa outside http', 'src/wiring/planted.ts', "import type Koa from 'koa'\nexport const all = {} as Koa", ['koa-stays-in-http'])
+  forbid(
+    "Koa's router outside http",
+    'src/wiring/planted.ts',
+    "import type { Router } from '@koa/router'\nexport const all = {} as Router",
+    ['koa-stays-in-http'],
+  )
+  forbid('Inversify outside the wiring', 'src/adapters/node/planted.ts', "export { Container } from 'inversify'", [
+    'inversify-stays-in-wiring',
   ])
   forbid('the MongoDB driver outside its adapter', 'src/adapters/memory/pets.ts', "export { MongoClient } from 'mongodb'", [
     ...unresolved('mongodb'),
     'mongodb-stays-in-its-adapter',
   ])
-  forbid('ioredis outside its adapter and the container', 'src/adapters/http/pets.ts', "export { Redis } from 'ioredis'", [
+  forbid('ioredis outside its adapter', 'src/adapters/http/pets.ts', "export { Redis } from 'ioredis'", [
     ...unresolved('ioredis'),
-    'ioredis-stays-in-its-adapter-and-container',
+    'ioredis-stays-in-its-adapter',
   ])
   forbid('a development package', 'src/adapters/http/pets.ts', "export { expect } from 'chai'", ['source-imports-only-what-ships'])
   forbid('an undeclared package', 'src/adapters/http/pets.ts', "import status from 'statuses'\nexport { status }", [
@@ -143,7 +148,7 @@ describe('the import rules', () => {
     'src/adapters/node',
     'src/adapters/redis',
     'src/config.ts',
-    'src/container.ts',
+    'src/wiring',
     'src/main.ts',
   ]) {
     it(`refuse to speak of ${place} when it holds nothing`, async () => {
@@ -177,6 +182,8 @@ const neighbours: Files = {
   'src/adapters/mongo/mongo-pet-store.ts': 'export type M = 1',
   'src/adapters/redis/redis-quota-store.ts': 'export type R = 1',
   'src/adapters/shared.ts': 'export const x = 1',
+  'src/service.ts': 'export const serve = 1',
+  'src/wiring/planted.ts': 'export const all = 1',
   'test/planted.ts': 'export const aPet = 1',
 }
 

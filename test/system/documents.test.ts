@@ -1,9 +1,17 @@
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect } from 'chai'
-import { ERROR_CATALOGUE } from '../../src/adapters/http/errors/error-catalogue.js'
 
 /** Tests run at the root of the repository. */
 const read = (path: string) => readFileSync(path, 'utf8')
+
+const PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((path) => `docs/${path}`),
+].filter((path) => path.endsWith('.md'))
 
 function marked(text: string, mark: string): string {
   const found = new RegExp(`<!-- ${mark}:[^\\n]*-->\\n([\\s\\S]*?)\\n<!-- /${mark} -->`).exec(text)?.[1]
@@ -12,10 +20,11 @@ function marked(text: string, mark: string): string {
 }
 
 describe('The documents', () => {
-  it('list every error code in the README, with the status and the message of the catalogue', () => {
-    const rows = Object.entries(ERROR_CATALOGUE).map(([code, { status, message }]) => `| \`${code}\` | ${status} | ${message} |`)
-    const [, , ...listed] = marked(read('README.md'), 'errors').split('\n')
-    expect(listed).to.deep.equal(rows)
+  it('have the error codes, error messages and plans of the code', () => {
+    expect(marked(read('docs/api/errors.md'), 'errors')).to.include('| `bad_request` | 400 |')
+    for (const page of ['README.md', 'docs/api/rate-limits.md']) expect(marked(read(page), 'plans')).to.include('| Free | 60 | 1,000 |')
+    const { status, stderr } = spawnSync(process.execPath, ['scripts/docs-from-code.mjs', 'check'], { encoding: 'utf8' })
+    expect({ status, stderr }).to.deep.equal({ status: 0, stderr: '' })
   })
 
   it('follow createPet from route to storage in at most 12 files and 500 lines', () => {
@@ -25,16 +34,70 @@ describe('The documents', () => {
     expect(lines.reduce((sum, count) => sum + count, 0)).to.be.at.most(500)
   })
 
-  it('name every setting in the README that the configuration reads', () => {
-    const settings = [...read('src/config.ts').matchAll(/setting\('([A-Z_]+)'/g)].map(([, name]) => name as string)
+  it('have one row for every setting that the configuration reads', () => {
+    const settings = [...new Set([...read('src/config.ts').matchAll(/^ {2}([A-Z_]{4,}): /gm)].map(([, name]) => name as string))]
+    const [, , ...rows] = marked(read('docs/operations/settings.md'), 'settings').split('\n')
     expect(settings).to.have.lengthOf.at.least(14)
-    for (const name of settings) expect(read('README.md')).to.include(`\`${name}\``)
+    expect(rows.map((row) => /^\| `(\w+)` \| .+ \| .+ \|$/.exec(row)?.[1])).to.deep.equal(settings)
   })
 
-  it('have a decision listed for every page, and a page for every decision listed', () => {
-    const index = read('docs/decisions/README.md')
-    const listed = [...index.matchAll(/\((\d{4}-[\w-]+\.md)\)/g)].map(([, file]) => file as string)
-    for (const file of listed) expect(read(`docs/decisions/${file}`)).to.match(/^# \d+\. /)
-    expect(listed).to.have.lengthOf.at.least(9)
+  it('list every operation in the README, with its stability or its removal', () => {
+    const { paths } = JSON.parse(read('docs/openapi.json')) as { paths: Record<string, Record<string, { deprecated?: boolean }>> }
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { deprecated }]) => ({ name: `${method.toUpperCase()} /v1${path}`, deprecated })),
+    )
+    expect(operations).to.have.lengthOf.at.least(4)
+    for (const { name, deprecated } of operations) {
+      const row = read('README.md')
+        .split('\n')
+        .find((line) => line.startsWith(`| \`${name}\` |`))
+      expect(row, name).to.match(deprecated ? /\| deprecated, .+ \|$/ : /\| (stable|beta|experimental) \|$/)
+    }
+  })
+
+  it('name only files and folders that exist', () => {
+    const missing = PAGES.flatMap((page) =>
+      [...read(page).matchAll(/`((?:src|test|docs|config|scripts|bench)\/[\w./-]*)`/g)]
+        .map(([, path]) => path as string)
+        .filter((path) => !existsSync(path))
+        .map((path) => `${page}: ${path}`),
+    )
+    expect(missing).to.deep.equal([])
+  })
+
+  it('link only to files and headings that exist', () => {
+    const broken = PAGES.flatMap((page) =>
+      [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)/g)]
+        .filter(([, path, heading]) => {
+          const target = path ? join(dirname(page), path) : page
+          return !existsSync(target) || (heading !== undefined && !headingsOf(target).includes(heading))
+        })
+        .map(([link]) => `${page}: ${link}`),
+    )
+    expect(broken).to.deep.equal([])
+  })
+
+  it('have an index that lists every decision record by its title', () => {
+    const records = readdirSync('docs/decisions').filter((file) => file !== 'README.md')
+    const listed = [...read('docs/decisions/README.md').matchAll(/^\| \[(\d+)\]\((\d{4}-[\w-]+\.md)\) \| (.+) \|$/gm)]
+    expect(listed.map(([, , file]) => file)).to.deep.equal(records.toSorted())
+    for (const [, number, file, title] of listed) expect(read(`docs/decisions/${file}`).split('\n')[0]).to.equal(`# ${number}. ${title}`)
+  })
+
+  it('have decision records that state context, decision, alternatives and consequences', () => {
+    for (const file of readdirSync('docs/decisions').filter((name) => name !== 'README.md' && !name.startsWith('0012'))) {
+      const headings = [...read(`docs/decisions/${file}`).matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)
+      expect(headings, file).to.include.members(['Context', 'Decision', 'Alternatives', 'Consequences'])
+    }
   })
 })
+
+/** As anchors of links. */
+function headingsOf(page: string): string[] {
+  return [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}

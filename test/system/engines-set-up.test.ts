@@ -19,7 +19,7 @@ describe('scripts/set-up-engines.sh', () => {
     cpSync('scripts', join(folder, 'scripts'), { recursive: true })
     program('id', 'echo 0')
     program('docker', '')
-    for (const installed of ['redis-server', 'debootstrap', 'curl', 'chromium', 'dockerd', 'apt-get']) program(installed)
+    for (const installed of ['redis-server', 'debootstrap', 'curl', 'python3', 'chromium', 'dockerd', 'apt-get']) program(installed)
   })
 
   afterEach(() => rmSync(folder, { recursive: true }))

@@ -1,9 +1,5 @@
 import { MemoryPetIds } from '../../src/adapters/memory/memory-pet-ids.js'
 import { SAMPLE_PETS } from '../../src/adapters/memory/sample-data.js'
-import type { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
-import { TOKENS } from '../../src/container.js'
-import type { PetIds } from '../../src/core/ports/pet-ids.js'
-import type { PetStore } from '../../src/core/ports/pet-store.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
@@ -24,10 +20,7 @@ async function openShared(context: Mocha.Context, pets: UnreliablePetStore): Pro
   redis = await anOwnRedis(context)
   return startApi({
     config: { plans: patientPlans(), distributed: { mongodbUrl: mongo.url, redisUrl: redis.url }, expectedReplicas: 2 },
-    rebind(container) {
-      container.rebind<PetStore>(TOKENS.pets).toConstantValue(pets)
-      container.rebind<PetIds>(TOKENS.petIds).toConstantValue(new MemoryPetIds(SAMPLE_PETS.at(-1)?.id))
-    },
+    doubles: { pets, petIds: new MemoryPetIds(SAMPLE_PETS.at(-1)?.id) },
   })
 }
 
@@ -49,8 +42,7 @@ describe('on MongoDB, and Redis is away,', () => {
   describeEveryResponse('by one of several replicas', async (context, pets) => {
     const api = await openShared(context, pets)
     await redis?.kill()
-    const { breaker } = api.container.get<RedisConnection>(TOKENS.redis)
-    await until('the replica has noticed', () => !breaker.isUp)
+    await until('the replica has noticed', () => !api.redis?.breaker.isUp)
     return api
   })
 })

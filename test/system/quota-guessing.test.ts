@@ -2,8 +2,6 @@ import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import type { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
-import { TOKENS } from '../../src/container.js'
-import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import { tripleOf } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
@@ -105,8 +103,8 @@ describe(`${GUESSES} well-formed keys guessed at one address, on ${REPLICAS} rep
       await redis.flush()
       store = new WatchedApiKeyStore()
       const config = { distributed: { mongodbUrl: mongo.url, redisUrl: redis.url } }
-      const rebind = (container: TestApi['container']) => void container.rebind<ApiKeyStore>(TOKENS.apiKeyStore).toConstantValue(store)
-      apis = await Promise.all(Array.from({ length: REPLICAS }, () => startApi({ config, rebind })))
+      const doubles = { apiKeyStore: store }
+      apis = await Promise.all(Array.from({ length: REPLICAS }, () => startApi({ config, doubles })))
     })
     afterEach(async () => {
       await Promise.all(apis.map((api) => api.stop()))
@@ -137,7 +135,7 @@ describe(`${GUESSES} well-formed keys guessed at one address, on ${REPLICAS} rep
     it('cause no Redis command and no lookup once the limit is reached, nor do requests without a key, OPTIONS and unknown paths', async () => {
       const [api] = apis as [TestApi]
       await guessOn([api])
-      const connection = api.container.get<RedisConnection>(TOKENS.redis)
+      const connection = api.redis as RedisConnection
       await until('Redis is used', () => connection.breaker.isUp)
       const client = connection.client as Redis
       let commands = 0

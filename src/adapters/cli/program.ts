@@ -14,7 +14,7 @@ export interface Commands extends KeysCommandDeps, SeedCommandDeps {
 /** The `petstore` command. Throws commander's error for wrong usage. */
 export function makeProgram(commands: Commands): Command {
   const program = new Command('petstore')
-    .description('The Pet Store service. Settings are environment variables; README.md lists them.')
+    .description('The Pet Store service. Settings are environment variables; docs/operations/settings.md lists them.')
     .addHelpText('afterAll', '\nExit codes: 0 done, 1 refused or failed, 2 wrong usage or settings.')
 
   program.command('serve').description('serve the API until SIGTERM or SIGINT').action(commands.serve)

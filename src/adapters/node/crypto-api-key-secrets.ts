@@ -1,6 +1,5 @@
 import { createHash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { injectable } from 'inversify'
 import type { ApiKeySecret, ApiKeySecrets } from '../../core/ports/api-key-secrets.js'
 
 const PREFIX = 'pst_live_'
@@ -13,7 +12,6 @@ const SHAPE = new RegExp(`^${PREFIX}([0-9A-Za-z]{${RANDOM_CHARACTERS}})([0-9A-Za
  * The secret's checksum tells a mistyped key from a possible one without a look-up; it is no secret and no protection.
  * Nothing here compares secrets: they are found by their SHA-256, so the time that a look-up takes says nothing about them.
  */
-@injectable()
 export class CryptoApiKeySecrets implements ApiKeySecrets {
   generate(): ApiKeySecret {
     const random = randomBase62(RANDOM_CHARACTERS)

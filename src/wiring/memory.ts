@@ -1,0 +1,31 @@
+import { ContainerModule } from 'inversify'
+import { MemoryApiKeyStore } from '../adapters/memory/memory-api-key-store.js'
+import { MemoryFailedAuthentications } from '../adapters/memory/memory-failed-authentications.js'
+import { MemoryIdempotencyStore } from '../adapters/memory/memory-idempotency-store.js'
+import { MemoryOrderStore } from '../adapters/memory/memory-order-store.js'
+import { MemoryPetIds } from '../adapters/memory/memory-pet-ids.js'
+import { MemoryPetStore } from '../adapters/memory/memory-pet-store.js'
+import { MemoryQuotaStore } from '../adapters/memory/memory-quota-store.js'
+import { SAMPLE_ORDERS, SAMPLE_PETS } from '../adapters/memory/sample-data.js'
+import type { Config } from '../config.js'
+import { TOKENS } from './tokens.js'
+
+/** Embedded mode: all data lives in this process. */
+export function memoryModule({ plans, sampleData }: Config): ContainerModule {
+  const pets = sampleData ? SAMPLE_PETS : []
+  const orders = sampleData ? SAMPLE_ORDERS : []
+  return new ContainerModule(({ bind }) => {
+    bind(TOKENS.pets).toResolvedValue(() => new MemoryPetStore(pets))
+    bind(TOKENS.petIds).toResolvedValue(() => new MemoryPetIds(pets.at(-1)?.id))
+    bind(TOKENS.orders).toResolvedValue(() => new MemoryOrderStore(orders))
+    bind(TOKENS.apiKeyStore).toResolvedValue((clock) => new MemoryApiKeyStore(clock), [TOKENS.clock])
+    bind(TOKENS.idempotency).toResolvedValue((clock) => new MemoryIdempotencyStore(clock), [TOKENS.clock])
+    bind(MemoryQuotaStore).toResolvedValue((clock) => new MemoryQuotaStore(clock), [TOKENS.clock])
+    bind(TOKENS.quotas).toService(MemoryQuotaStore)
+    bind(TOKENS.quotaControl).toService(MemoryQuotaStore)
+    bind(TOKENS.failedAuthentications).toResolvedValue(
+      (clock) => new MemoryFailedAuthentications(plans.failedAuthenticationsPerMinute, clock),
+      [TOKENS.clock],
+    )
+  })
+}

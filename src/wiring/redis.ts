@@ -1,0 +1,52 @@
+import { ContainerModule } from 'inversify'
+import { MemoryQuotaStore } from '../adapters/memory/memory-quota-store.js'
+import { RedisConnection } from '../adapters/redis/redis-connection.js'
+import { RedisFailedAuthentications } from '../adapters/redis/redis-failed-authentications.js'
+import { RedisQuotaControl } from '../adapters/redis/redis-quota-control.js'
+import { RedisQuotaStore } from '../adapters/redis/redis-quota-store.js'
+import type { Config, SharedStorage } from '../config.js'
+import type { BackingService } from './tokens.js'
+import { TOKENS } from './tokens.js'
+
+/** Quotas in Redis, shared by all replicas. While Redis is unavailable, each replica grants its share. */
+export function redisModule({ plans, expectedReplicas }: Config, { redisUrl }: SharedStorage): ContainerModule {
+  const { redis, clock } = TOKENS
+  return new ContainerModule(({ bind }) => {
+    bind(redis).toResolvedValue(
+      (log, metrics) => {
+        const connection = new RedisConnection(redisUrl)
+        connection.breaker.onChange((isUp, reason) => {
+          metrics.countRedisChange({ isUp })
+          if (isUp) log.info('Redis is available: all replicas share the quotas')
+          else log.warn({ reason }, 'Redis is unavailable: this replica grants its share of the quotas')
+        })
+        return connection
+      },
+      [TOKENS.log, TOKENS.metrics],
+    )
+    bind(TOKENS.quotas).toResolvedValue(
+      (connection, now) =>
+        new RedisQuotaStore({
+          redis: connection,
+          clock: now,
+          makeLocalQuotas: (sharedClock, known) => new MemoryQuotaStore(sharedClock, { replicas: expectedReplicas, known }),
+        }),
+      [redis, clock],
+    )
+    bind(TOKENS.quotaControl).toResolvedValue((connection) => new RedisQuotaControl(connection), [redis])
+    bind(TOKENS.failedAuthentications).toResolvedValue(
+      (connection, now) => new RedisFailedAuthentications(connection, plans.failedAuthenticationsPerMinute, now),
+      [redis, clock],
+    )
+    bind(TOKENS.backingServices).toResolvedValue(
+      (connection): BackingService => ({
+        name: 'redis',
+        required: false,
+        isUp: async () => connection.breaker.isUp,
+        prepare: () => connection.connect(),
+        close: () => connection.close(),
+      }),
+      [redis],
+    )
+  })
+}

@@ -1,0 +1,87 @@
+import 'reflect-metadata'
+import type { RequestListener } from 'node:http'
+import type { ServiceIdentifier } from 'inversify'
+import { inject as untypedInject, multiInject, optional } from 'inversify'
+import type { Logger } from 'pino'
+import type { ApiKeyAdmin } from '../adapters/cli/keys-command.js'
+import type { Dependency, Health } from '../adapters/http/admin/health.js'
+import type { Metrics } from '../adapters/http/admin/metrics.js'
+import type { Operation } from '../adapters/http/operations/operation.js'
+import type { MongoConnection } from '../adapters/mongo/mongo-connection.js'
+import type { RedisConnection } from '../adapters/redis/redis-connection.js'
+import type { ApiKeyLookup } from '../core/ports/api-key-lookup.js'
+import type { ApiKeySecrets } from '../core/ports/api-key-secrets.js'
+import type { ApiKeyStore } from '../core/ports/api-key-store.js'
+import type { Clock } from '../core/ports/clock.js'
+import type { FailedAuthentications } from '../core/ports/failed-authentications.js'
+import type { IdempotencyStore } from '../core/ports/idempotency-store.js'
+import type { OrderStore } from '../core/ports/order-store.js'
+import type { PetIds } from '../core/ports/pet-ids.js'
+import type { PetStore } from '../core/ports/pet-store.js'
+import type { QuotaControl } from '../core/ports/quota-control.js'
+import type { QuotaStore } from '../core/ports/quota-store.js'
+import type { Admit } from '../core/use-cases/admit.js'
+import type { Seed } from '../core/use-cases/seed.js'
+
+/** A server that the process uses, such as a database. */
+export interface BackingService extends Dependency {
+  /** Connects and creates what is missing, such as indexes. Throws `StoreUnavailable`, or `OperatorError` if an operator has to act. */
+  prepare(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The type of a token is the type of what is bound to it, so that a crossed dependency is a compile error. */
+function token<Service>(name: string): ServiceIdentifier<Service> {
+  return Symbol(name)
+}
+
+export const TOKENS = {
+  // Bound by node.ts.
+  clock: token<Clock>('clock'),
+  log: token<Logger>('log'),
+  secrets: token<ApiKeySecrets>('secrets'),
+
+  // Bound by memory.ts, or by mongo.ts and redis.ts.
+  pets: token<PetStore>('pets'),
+  petIds: token<PetIds>('petIds'),
+  orders: token<OrderStore>('orders'),
+  idempotency: token<IdempotencyStore>('idempotency'),
+  apiKeyStore: token<ApiKeyStore>('apiKeyStore'),
+  quotas: token<QuotaStore>('quotas'),
+  quotaControl: token<QuotaControl>('quotaControl'),
+  failedAuthentications: token<FailedAuthentications>('failedAuthentications'),
+  /** Several, or none in embedded mode. */
+  backingServices: token<BackingService>('backingServices'),
+  mongo: token<MongoConnection>('mongo'),
+  /** Its responses may take a minute. */
+  bulkMongo: token<MongoConnection>('bulkMongo'),
+  redis: token<RedisConnection>('redis'),
+
+  // Bound by http.ts.
+  apiKeyLookup: token<ApiKeyLookup>('apiKeyLookup'),
+  health: token<Health>('health'),
+  metrics: token<Metrics>('metrics'),
+  admit: token<Admit>('admit'),
+  operations: token<readonly Operation[]>('operations'),
+  api: token<RequestListener>('api'),
+  adminApi: token<RequestListener>('adminApi'),
+
+  // Bound by api-keys.ts and mongo.ts: what `petstore keys` and `petstore seed` need.
+  apiKeyAdmin: token<ApiKeyAdmin>('apiKeyAdmin'),
+  /** Only in distributed mode. */
+  seed: token<Seed>('seed'),
+} as const
+
+/** Inversify's decorator, except that the property must have the type of the token. */
+export function inject<Service>(identifier: ServiceIdentifier<Service>) {
+  return <Key extends string>(target: { readonly [Name in Key]: Service }, property: Key): void =>
+    untypedInject(identifier)(target, property)
+}
+
+/** Injects everything that is bound to the token, which may be nothing. */
+export function injectAll<Service>(identifier: ServiceIdentifier<Service>) {
+  return <Key extends string>(target: { readonly [Name in Key]: readonly Service[] }, property: Key): void => {
+    multiInject(identifier)(target, property)
+    optional()(target, property)
+  }
+}
