@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Sets up what the tests need: Redis, MongoDB (or a server that speaks its protocol), Chromium, curl
-# and Python 3. Everything stays on the
-# machine for the next run. If nothing is missing, the script takes less than a second.
+# Sets up what the tests need: Redis, MongoDB (or a server that speaks its protocol), Chromium, curl and Python 3.
+# Everything stays on the machine for the next run. If nothing is missing, the script takes less than a second.
 #   - If Docker responds, it pulls redis:7 and mongo:8, or the images that REDIS_IMAGE and MONGODB_IMAGE name.
 #   - On Debian as root, it also installs packages, starts dockerd, and builds the images that it cannot pull.
 #   - With ENGINES=found-only, it does nothing.
