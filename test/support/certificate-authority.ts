@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SelfsignedOptions } from 'selfsigned'
 import { generate } from 'selfsigned'
-import { isRemoved, removeAtTheEnd } from './engines/remnants.js'
+import { cleanUpAtEnd } from './engines/cleanup.js'
 
 /** The paths of PEM files. */
 export interface IssuedCertificate {
@@ -24,6 +24,7 @@ export interface CertificateRequest {
 /** Creates certificates for servers and clients. `remove` deletes its files, which are also deleted at the end of the test run. */
 export class CertificateAuthority {
   readonly caFile: string
+  readonly remove = cleanUpAtEnd(() => rmSync(this.folder, { recursive: true, force: true }))
   #issued = 0
 
   private constructor(
@@ -42,7 +43,6 @@ export class CertificateAuthority {
       ],
     })
     const folder = mkdtempSync(join(tmpdir(), 'petstore-certificates-'))
-    removeAtTheEnd('folders', folder)
     return new CertificateAuthority(folder, { key, cert })
   }
 
@@ -65,11 +65,6 @@ export class CertificateAuthority {
       keyFile: this.write(`${this.#issued}/key.pem`, key),
       certificateKeyFile: this.write(`${this.#issued}/certificate-and-key.pem`, `${cert}\n${key}`),
     }
-  }
-
-  remove(): void {
-    rmSync(this.folder, { recursive: true, force: true })
-    isRemoved('folders', this.folder)
   }
 
   private write(name: string, pem: string): string {

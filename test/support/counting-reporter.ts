@@ -3,10 +3,13 @@ import { skipOf } from './skip.js'
 
 const { EVENT_TEST_PENDING } = Mocha.Runner.constants
 
-/** How long after the last test the process may stay open before it is ended by force: the reporter option `graceMs`. */
+/** If something keeps the process open for this long after the last test, the process exits with an error. Reporter option: `graceMs`. */
 const GRACE_MS = 5_000
 
-/** Mocha's spec report, then the skipped tests, how many they are and what makes them run, and as the very last line the counts that a CI reads. */
+/**
+ * Prints Mocha's spec report, then the skipped tests, their number and how to run them. The very last line contains the counts of the
+ * runner, for CI.
+ */
 class CountingReporter extends Mocha.reporters.Spec {
   private readonly skipped: Mocha.Test[] = []
   private readonly graceMs: number
@@ -17,13 +20,13 @@ class CountingReporter extends Mocha.reporters.Spec {
     this.graceMs = Number(graceMs ?? GRACE_MS)
     const print = process.stdout.write.bind(process.stdout)
     runner.on(EVENT_TEST_PENDING, (test) => this.skipped.push(test))
-    // Only at the exit is it certain that neither a teardown nor a late log line comes after the counts.
+    // Before the exit, a teardown or a late log line could still print something after the counts.
     process.once('exit', () => print(this.summary()))
   }
 
   override done(failures: number, report?: (failures: number) => void): void {
     report?.(failures)
-    setTimeout(endByForce, this.graceMs).unref()
+    setTimeout(forceExit, this.graceMs).unref()
   }
 
   private summary(): string {
@@ -44,15 +47,15 @@ class CountingReporter extends Mocha.reporters.Spec {
   }
 }
 
-/** A run that leaves something open would never come to an end, nor to its counts. */
-function endByForce(): void {
-  console.error(`The tests are over, but something keeps the process open: ${process.getActiveResourcesInfo().join(', ')}`)
-  // Mocha sets the exit code from the count of failures when the process exits; this comes after it.
+/** Without it, a process that something keeps open would never exit and never print the counts. */
+function forceExit(): void {
+  console.error(`The tests are done, but something keeps the process open: ${process.getActiveResourcesInfo().join(', ')}`)
+  // Mocha sets the exit code in its own exit listener. This one runs after it.
   process.once('exit', () => {
     process.exitCode = 1
   })
   process.exit()
 }
 
-// Mocha loads a reporter with require(), which hands over the export of this name alone.
+// Mocha loads a reporter with require(), which returns only the export with this name.
 export { CountingReporter as 'module.exports' }

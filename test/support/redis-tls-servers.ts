@@ -1,18 +1,11 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import type { CertificateAuthority, IssuedCertificate } from './certificate-authority.js'
-import { announceEngine } from './engines/announced.js'
-import { findProgram } from './engines/find-program.js'
 import { onFreePort } from './engines/free-port.js'
-import { setUpPackages } from './engines/machine.js'
-import { firstOf, NoEngine } from './engines/no-engine.js'
-import type { EngineBody } from './engines/own-engine.js'
-import { startRedisProcess } from './engines/redis-process.js'
-import { isRemoved, removeAtTheEnd } from './engines/remnants.js'
-import { withPatience } from './engines/with-patience.js'
+import { withEngine } from './engines/no-engine.js'
+import type { EngineServer } from './engines/own-engine.js'
+import { startRedisProcess, startRedisServer } from './engines/redis-process.js'
 import { until } from './until.js'
 
 /** Options of a server with TLS, which requires client certificates of the same authority. */
@@ -31,14 +24,14 @@ export interface TlsRedis {
   stop(): Promise<void>
 }
 
-/** For a `before` hook. Skips the suite with a message if there is no redis-server and none can be set up. */
+/** For a `before` hook. Skips the suite if redis-server is not installed. */
 export async function aTlsRedis(context: Mocha.Context, options: TlsServerOptions, extraArgs: readonly string[] = []): Promise<TlsRedis> {
   const start = async (port: number) => {
     const args = ['--port', '0', '--tls-port', `${port}`, ...tlsSettings(options).flatMap(([name, value]) => [`--${name}`, value])]
-    const { body } = await startRedisProcess([...args, ...extraArgs])
-    return tlsRedis(port, options, body)
+    const { server } = await startRedisProcess([...args, ...extraArgs])
+    return tlsRedis(port, options, server)
   }
-  return withPatience(context, () => onFreePort((port) => orSetUp(() => start(port))))
+  return withEngine(context, () => onFreePort(start))
 }
 
 /** Three nodes that use TLS with clients and each other, and announce themselves as localhost. */
@@ -79,12 +72,10 @@ export interface SentinelPlan {
 
 /** A Sentinel that monitors a primary over TLS and announces it as localhost. */
 export async function aTlsSentinel(context: Mocha.Context, options: TlsServerOptions, plan: SentinelPlan): Promise<TlsRedis> {
-  return withPatience(context, () => onFreePort((port) => orSetUp(() => startSentinel(port, options, plan))))
+  return withEngine(context, () => onFreePort((port) => startSentinel(port, options, plan)))
 }
 
 async function startSentinel(port: number, options: TlsServerOptions, plan: SentinelPlan): Promise<TlsRedis> {
-  const program = findProgram('redis-server')
-  if (program === undefined) throw new NoEngine(['this machine has no redis-server'])
   const { primary, name, primaryPassword, sentinelPasswords } = plan
   const settings = [
     ['port', '0'],
@@ -101,42 +92,13 @@ async function startSentinel(port: number, options: TlsServerOptions, plan: Sent
     ['sentinel', `down-after-milliseconds ${name} 1000`],
     ['sentinel', `failover-timeout ${name} 5000`],
   ]
-  // Sentinel writes its state to its configuration file.
-  const folder = join(options.authority.folder, `sentinel-${port}`)
-  mkdirSync(folder)
-  const file = join(folder, 'sentinel.conf')
-  writeFileSync(file, [['dir', folder], ...settings].map((setting) => `${setting.join(' ')}\n`).join(''))
-
-  const logFile = join(folder, 'log')
-  const output = openSync(logFile, 'w')
-  const child = spawn(program, [file, '--sentinel'], { stdio: ['ignore', output, output] })
-  closeSync(output)
-  child.unref()
-  await once(child, 'spawn')
-  const pid = child.pid ?? 0
-  removeAtTheEnd('pids', pid)
-  child.once('exit', () => isRemoved('pids', pid))
-  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
-  const log = () => readFileSync(logFile, 'utf8')
-  await until('the Sentinel is ready', () => hasEnded() || log().includes('+monitor master'), 60_000)
-  if (hasEnded()) throw new Error(`redis-server --sentinel ended at once:\n${log()}`)
-  announceEngine('Redis Sentinel', 'redis-server of this machine')
-
-  const kill = async () => {
-    if (hasEnded()) return
-    child.ref()
-    child.kill('SIGKILL')
-    await once(child, 'exit')
+  const args = (folder: string) => {
+    // Sentinel writes its state to its configuration file.
+    const file = join(folder, 'sentinel.conf')
+    writeFileSync(file, [['dir', folder], ...settings].map((setting) => `${setting.join(' ')}\n`).join(''))
+    return [file, '--sentinel']
   }
-  return tlsRedis(port, options, { kill, remove: kill })
-}
-
-async function orSetUp<Started>(start: () => Promise<Started>): Promise<Started> {
-  const setUpAndStart = async () => {
-    await setUpPackages()
-    return start()
-  }
-  return firstOf([start, setUpAndStart])
+  return tlsRedis(port, options, await startRedisServer(args, '+monitor master'))
 }
 
 function tlsSettings({ authority, certificate }: TlsServerOptions): [name: string, value: string][] {
@@ -149,7 +111,7 @@ function tlsSettings({ authority, certificate }: TlsServerOptions): [name: strin
   ]
 }
 
-function tlsRedis(port: number, { authority, certificate }: TlsServerOptions, body: Pick<EngineBody, 'kill' | 'remove'>): TlsRedis {
+function tlsRedis(port: number, { authority, certificate }: TlsServerOptions, server: EngineServer): TlsRedis {
   const tls = {
     ca: readFileSync(authority.caFile),
     cert: readFileSync(certificate.certificateFile),
@@ -159,7 +121,7 @@ function tlsRedis(port: number, { authority, certificate }: TlsServerOptions, bo
   return {
     port,
     connect: (options = {}) => new Redis({ ...options, host: 'localhost', port, tls }),
-    kill: () => body.kill(),
-    stop: () => body.remove(),
+    kill: server.kill,
+    stop: server.stop,
   }
 }

@@ -2,18 +2,18 @@ import Mocha from 'mocha'
 
 export interface Skip {
   readonly reason: string
-  /** What makes the test run, as an instruction. */
+  /** An instruction: how to make the test run. */
   readonly toRunIt: string | undefined
 }
 
 const skips = new WeakMap<object, Skip>()
 
 /**
- * Skips the running test, or every test of the suite when called in a `before` hook, and lets the report say why.
- * With REQUIRE_ENGINES=1, which CI sets, what is missing is a failure instead.
+ * Skips the current test, or in a `before` hook every test of the suite. The report shows the reason.
+ * With REQUIRE_ENGINES=1, which CI sets, the test fails instead.
  */
 export function skipFor(context: Mocha.Context, reason: string, toRunIt?: string): never {
-  if (process.env['REQUIRE_ENGINES'] === '1') throw new Error(`REQUIRE_ENGINES=1 allows no skipped test, and this one would be: ${reason}`)
+  if (process.env['REQUIRE_ENGINES'] === '1') throw new Error(`Skipped tests fail because of REQUIRE_ENGINES=1: ${reason}`)
   const runnable = context.runnable()
   skips.set(runnable instanceof Mocha.Test ? runnable : (runnable.parent ?? runnable), { reason, toRunIt })
   return context.skip()

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { isRemoved, removeAtTheEnd } from './engines/remnants.js'
+import { cleanUpAtEnd } from './engines/cleanup.js'
 
 /** Beside this file wherever it was compiled to. */
 const UNION_SERVER = fileURLToPath(new URL('union-server.js', import.meta.url))
@@ -31,16 +31,12 @@ export async function startUnionReplicas(count: number, redisUrl: string): Promi
 async function startOne(redisUrl: string) {
   const child = spawn(process.execPath, [UNION_SERVER, redisUrl], { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(child, 'spawn')
-  const pid = child.pid ?? Number.NaN
-  removeAtTheEnd('pids', pid)
-  const exit = once(child, 'exit').then(() => isRemoved('pids', pid))
+  const exit = once(child, 'exit')
+  const stop = cleanUpAtEnd(async () => {
+    child.kill('SIGKILL')
+    await exit
+  })
   const ended = exit.then(() => Promise.reject(new Error('The server of the control ended at once')))
   const [url] = (await Promise.race([once(createInterface(child.stdout), 'line'), ended])) as [string]
-  return {
-    url,
-    async stop() {
-      child.kill('SIGKILL')
-      await exit
-    },
-  }
+  return { url, stop }
 }

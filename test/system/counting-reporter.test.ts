@@ -24,7 +24,7 @@ describe('the report of a test run', () => {
     expect(run.status).to.not.equal(0)
   })
 
-  it('counts nothing as failed and exits with 0 when everything passes', () => {
+  it('exits with 0 if every test passes', () => {
     const run = report("it('passes', () => {})")
     expect(run.lastLine).to.equal('1 passed, 0 failed, 0 skipped')
     expect(run.status).to.equal(0)
@@ -40,7 +40,7 @@ describe('the report of a test run', () => {
     expect(run.status).to.not.equal(0)
   })
 
-  it('says the counts after everything that teardown and late timers print', () => {
+  it('prints the counts after the output of teardowns and late timers', () => {
     const run = report(`
       after(() => console.log('torn down'))
       it('passes', () => { setTimeout(() => console.log('late'), 50) })`)
@@ -48,23 +48,23 @@ describe('the report of a test run', () => {
     expect(run.lastLine).to.equal('1 passed, 0 failed, 0 skipped')
   })
 
-  it('does not exit with 0 when something is thrown after the last test', () => {
+  it('exits with an error if something throws after the last test', () => {
     const run = report("it('passes', () => { setTimeout(() => { throw new Error('late') }, 50) })")
     expect(run.status).to.not.equal(0)
   })
 
-  it('ends a run that something keeps open, says what it is, and does not exit with 0', () => {
+  it('exits with an error if something keeps the process open, and says what it is', () => {
     const run = report("it('passes', () => { setInterval(() => {}, 1000) })", ['--reporter-option', 'graceMs=50'])
     expect(run.errors).to.include('something keeps the process open: ').and.to.include('Timeout')
     expect(run.lastLine).to.equal('1 passed, 0 failed, 0 skipped')
     expect(run.status).to.not.equal(0)
   })
 
-  it('does not exit with 0 when there was no test to run', () => {
+  it('exits with an error if there is no test to run', () => {
     expect(report("it('passes', () => {})", ['--grep', 'planted']).status).to.not.equal(0)
   })
 
-  it('names the skipped tests with their reasons', () => {
+  it('lists the skipped tests with their reasons', () => {
     const run = report(skippingSuite, [], { REQUIRE_ENGINES: '' })
     expect(run.output).to.include('SKIPPED: the docs page opens: there is no Chromium\n')
     expect(run.output).to.include('SKIPPED: the docs page sends a request: there is no Chromium\n')
@@ -73,7 +73,7 @@ describe('the report of a test run', () => {
     expect(run.lastLine).to.equal('1 passed, 0 failed, 4 skipped')
   })
 
-  it('says last, before the counts, how many tests did not run and what makes them run', () => {
+  it('says in the last lines before the counts how many tests did not run and how to run them', () => {
     const run = report(skippingSuite, [], { REQUIRE_ENGINES: '' })
     expect(run.lines.slice(-3)).to.deep.equal([
       '4 of 5 tests did not run.',
@@ -82,19 +82,19 @@ describe('the report of a test run', () => {
     ])
   })
 
-  it('says nothing of the kind when every test ran', () => {
+  it('does not mention skipped tests if every test ran', () => {
     expect(report("it('passes', () => {})").output).to.not.match(/did not run|To run/)
   })
 
-  it('counts as failed, not as skipped, what needs an engine that could be had and does not start', () => {
+  it('counts tests as failed, not as skipped, if an engine does not start', () => {
     const run = report(enginesSuite, [], { REQUIRE_ENGINES: '' })
-    expect(run.output).to.include('EngineFailed: the container has ended')
-    expect(run.output).to.include('SKIPPED: on a machine without Docker runs: no Docker answers\n')
+    expect(run.output).to.include('Error: the container has exited')
+    expect(run.output).to.include('SKIPPED: on a machine without Docker runs: Docker does not respond\n')
     expect(run.lastLine).to.equal('0 passed, 1 failed, 1 skipped')
     expect(run.status).to.not.equal(0)
   })
 
-  it('counts what would be skipped for want of an engine as failed when REQUIRE_ENGINES=1', () => {
+  it('counts tests without an engine as failed if REQUIRE_ENGINES=1 is set', () => {
     const run = report(skippingSuite, [], { REQUIRE_ENGINES: '1' })
     expect(run.output).to.include('there is no Chromium')
     expect(run.lastLine).to.equal('1 passed, 2 failed, 1 skipped')
@@ -112,17 +112,14 @@ describe('the report of a test run', () => {
     it('not yet written')
     it('passes', () => {})`
 
-  const supportModule = (name: string) => JSON.stringify(pathToFileURL(`dist/test/support/${name}.js`).href)
-
   const enginesSuite = `
-    import { EngineFailed, NoEngine } from ${supportModule('engines/no-engine')}
-    import { withPatience } from ${supportModule('engines/with-patience')}
+    import { NoEngine, withEngine } from ${JSON.stringify(pathToFileURL('dist/test/support/engines/no-engine.js').href)}
     describe('on a machine without Docker', () => {
-      before(function () { return withPatience(this, async () => { throw new NoEngine(['no Docker answers']) }) })
+      before(function () { return withEngine(this, async () => { throw new NoEngine('Docker does not respond') }) })
       it('runs', () => {})
     })
     describe('on a machine with a broken image', () => {
-      before(function () { return withPatience(this, async () => { throw new EngineFailed('the container has ended') }) })
+      before(function () { return withEngine(this, async () => { throw new Error('the container has exited') }) })
       it('runs', () => {})
     })`
 

@@ -1,113 +1,66 @@
-import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'chai'
-import { Redis } from 'ioredis'
-import { MongoClient } from 'mongodb'
 import { getContainerRuntimeClient } from 'testcontainers'
-import { findDocker, RUN_LABEL } from '../support/engines/docker.js'
-import { aMongoDatabase, anOwnMongo, type MongoDatabase } from '../support/engines/mongo-engine.js'
+import { findImage, RUN_LABEL, startContainer } from '../support/engines/docker.js'
+import { pingMongo, withMongo } from '../support/engines/mongo-client.js'
+import type { MongoDatabase } from '../support/engines/mongo-engine.js'
+import { aMongoDatabase, anOwnMongo, initiateReplicaSet, mongoReplicaSet } from '../support/engines/mongo-engine.js'
+import { withDatabase } from '../support/engines/mongo-url.js'
+import { firstAvailable, NoEngine, shareServer } from '../support/engines/no-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
-import { stampOf } from '../support/engines/process-stamp.js'
+import { untilItResponds } from '../support/engines/own-engine.js'
+import { withRedis } from '../support/engines/redis-client.js'
 import { anOwnRedis, withDatabaseNumber } from '../support/engines/redis-engine.js'
+import { helloOf, isHello, startMongoStub } from '../support/mongo-stub.js'
+import { skipFor } from '../support/skip.js'
 import { until, within } from '../support/until.js'
 
-/** Containers start, and are removed, in a second or two each. */
-const RUN_MS = 60_000
-const FOUND_NOWHERE = {
-  ENGINES: 'found-only',
-  DOCKER_HOST: 'unix:///nowhere/docker.sock',
-  PATH: '/nowhere',
-  MONGODB_URL: '',
-  REDIS_URL: '',
-  MONGODB_IMAGE: '',
-  REDIS_IMAGE: '',
-}
+/** Containers start and stop in a second or two each. */
+const TEST_TAKES_AT_MOST_MS = 60_000
+const PING_MS = 500
+const NOWHERE = { DOCKER_HOST: 'unix:///nowhere', PATH: '/nowhere', MONGODB_URL: '', REDIS_URL: '', MONGODB_IMAGE: '', REDIS_IMAGE: '' }
 
 describe('the engines of a test run', function () {
-  this.timeout(RUN_MS)
+  this.timeout(TEST_TAKES_AT_MOST_MS)
 
   let folder: string
-  const pids = new Set<number>()
+  const children = new Set<ChildProcess>()
 
-  beforeEach(() => {
+  before(() => {
     folder = mkdtempSync(join(tmpdir(), 'petstore-engines-test-'))
   })
 
-  afterEach(() => {
-    for (const pid of pids) if (isRunning(pid)) process.kill(pid, 'SIGKILL')
-    pids.clear()
+  after(() => {
+    for (const child of children) child.kill('SIGKILL')
     rmSync(folder, { recursive: true })
   })
 
-  describe('of which none is found and none may be set up', () => {
-    it('are skipped with a reason, suite by suite', () => {
-      const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, REQUIRE_ENGINES: '' })
-      expect(run.output).to.match(/SKIPPED: MongoDB finds a pet: .*DOCKER_HOST.*; ENGINES=found-only switches setting up off\n/)
-      expect(run.output).to.match(/SKIPPED: Redis counts: .*DOCKER_HOST.*; this machine has no redis-server; ENGINES=found-only .*\n/)
-      expect(run.lastLine).to.equal('0 passed, 0 failed, 2 skipped')
-      expect(run.status).to.equal(0)
-    })
-
-    it('are told last to those who want to run them', () => {
-      const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, REQUIRE_ENGINES: '' })
-      expect(run.output).to.match(
-        /\n2 of 2 tests did not run\.\nTo run 2 of them: start Docker, or set MONGODB_URL and REDIS_URL, .*\n.*\n$/,
-      )
-    })
-
-    it('are failures under REQUIRE_ENGINES=1', () => {
-      const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, REQUIRE_ENGINES: '1' })
-      expect(run.lastLine).to.equal('0 passed, 2 failed, 0 skipped')
-      expect(run.status).to.not.equal(0)
-    })
+  it('are skipped where there are none, with the reason and with instructions in the last lines', async () => {
+    const { output, lastLine, exitCode } = await finishRun(DATABASE_SUITES, { ...NOWHERE, REQUIRE_ENGINES: '' })
+    expect(output).to.match(/SKIPPED: MongoDB .*: Docker does not respond at DOCKER_HOST, which is unix:\/\/\/nowhere\n/)
+    expect(output).to.match(/SKIPPED: Redis .*: Docker does not respond at DOCKER_HOST, .*; redis-server is not installed\n/)
+    expect(output).to.match(/\n2 of 2 tests did not run\.\nTo run 2 of them: run scripts\/set-up-engines\.sh .*\n.*\n$/)
+    expect({ lastLine, exitCode }).to.deep.equal({ lastLine: '0 passed, 0 failed, 2 skipped', exitCode: 0 })
   })
 
-  it('fail their suites, though nothing may be set up, when an image is configured that is not to be had', () => {
-    const images = { MONGODB_IMAGE: 'nowhere/mongo:1', REDIS_IMAGE: 'nowhere/redis:1' }
-    const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, ...images, REQUIRE_ENGINES: '' })
-    for (const image of Object.values(images)) expect(run.output).to.include(`EngineFailed: ${image} is configured and cannot be used`)
-    expect(run.lastLine).to.equal('0 passed, 2 failed, 0 skipped')
-  })
-
-  describe('in a container', () => {
-    let image: string
-
-    before(async function () {
-      const server = await anOwnMongo(this)
-      image = server.how.replace('Docker, ', '')
-      await server.stop()
-    })
-
-    const started = async (args: readonly string[], startsWithinMs: number) => {
-      const docker = await findDocker()
-      return docker.start({ image, readyLine: /never printed/, innerPort: () => 1, command: () => args, startsWithinMs })
-    }
-
-    it('that ends instead of getting ready are given up at once, with the end of its log', async () => {
-      const failure = await failureOf(within(RUN_MS / 2, 'it is noticed', started(['--no-such-option'], RUN_MS)))
-      expect(failure).to.be.an('error').with.property('message').that.includes('the end of its log:').and.includes('no-such-option')
-    })
-
-    it('that is not ready in time are given up with the end of its log', async () => {
-      const failure = await failureOf(started([], 5_000))
-      expect(failure)
-        .to.be.an('error')
-        .with.property('message')
-        .that.matches(/not received after 5000ms.*the end of its log:\n/s)
-    })
-  })
-
-  describe('whose URL is in the environment', () => {
+  describe('whose URLs are configured', () => {
     let mongo: MongoDatabase
     let redis: OwnEngine
+    let output: string
 
     before(async function () {
       mongo = await aMongoDatabase(this)
       redis = await anOwnRedis(this)
+      await withRedis(withDatabaseNumber(redis.url, 1), (client) => client.set('data', 'of another user'))
+      const run = await finishRun(DATABASE_SUITES, { ...NOWHERE, MONGODB_URL: `${mongo.url}?appName=planted`, REDIS_URL: redis.url })
+      expect(run.lastLine).to.equal('2 passed, 0 failed, 0 skipped')
+      output = run.output
     })
 
     after(async () => {
@@ -115,321 +68,337 @@ describe('the engines of a test run', function () {
       await redis?.stop()
     })
 
-    it('go first, with their options and a database of each suite its own', () => {
-      const urls = { MONGODB_URL: `${mongo.url}?appName=planted`, REDIS_URL: redis.url }
-      const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, ...urls })
-      expect(run.lastLine).to.equal('2 passed, 0 failed, 0 skipped')
-      expect(run.output).to.match(/^MONGODB_URL mongodb:\S+\/petstore_test_[0-9a-f]{12}\?appName=planted$/m)
-      expect(run.output).to.not.include(new URL(mongo.url).pathname)
-      expect(run.output).to.include(`REDIS_URL ${redis.url}/1\n`)
-      expect(run.errors).to.include('Engine: MongoDB from MONGODB_URL\n').and.to.include('Engine: Redis from REDIS_URL\n')
+    it('are used with their options, and each suite gets a database of its own', () => {
+      expect(output).to.match(/^MongoDB mongodb:\S+\/petstore_test_[0-9a-f]{12}\?appName=planted$/m)
+      expect(output).to.not.include(new URL(mongo.url).pathname)
     })
 
-    it('are left without the databases that suites did not drop', async () => {
-      const urls = { MONGODB_URL: mongo.url, REDIS_URL: redis.url }
-      const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, ...urls })
-      const [, name] = /(petstore_test_[0-9a-f]{12})/.exec(run.output) ?? []
-      expect(name).to.be.a('string')
-      expect(await databaseNames(mongo.url)).to.not.include(name)
-      expect(await withRedis(withDatabaseNumber(redis.url, 1), (client) => client.dbsize())).to.equal(0)
+    it('keep the data of other users', async () => {
+      expect(output).to.include(`Redis ${redis.url}/2\n`)
+      expect(await withRedis(withDatabaseNumber(redis.url, 1), (client) => client.get('data'))).to.equal('of another user')
     })
 
-    it('keep the data that they held before', async () => {
-      const usedUrl = withDatabaseNumber(redis.url, 1)
-      await withRedis(usedUrl, (client) => client.set('somebody', 'else'))
-      const run = finishedRun(SUITES_OF_BOTH, { ...FOUND_NOWHERE, MONGODB_URL: mongo.url, REDIS_URL: redis.url })
-      expect(run.output).to.include(`REDIS_URL ${redis.url}/2\n`)
-      expect(await withRedis(usedUrl, (client) => client.get('somebody'))).to.equal('else')
-      await withRedis(usedUrl, (client) => client.flushdb())
-    })
-
-    it('are not replaced by others when they do not answer: their suites fail', () => {
-      const run = finishedRun(SUITES_OF_BOTH, { MONGODB_URL: 'mongodb://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' })
-      expect(run.output).to.include('The server of MONGODB_URL does not answer').and.to.include('The server of REDIS_URL does not answer')
-      expect(run.lastLine).to.equal('0 passed, 2 failed, 0 skipped')
+    it('do not keep the data that suites leave behind', async () => {
+      const [name] = /petstore_test_[0-9a-f]{12}/.exec(output) ?? []
+      const { databases } = await withMongo(mongo.url, (client) => client.db().admin().listDatabases())
+      expect(databases.map((database) => database.name)).to.not.include(name)
+      expect(await withRedis(withDatabaseNumber(redis.url, 2), (client) => client.dbsize())).to.equal(0)
     })
   })
 
-  describe('are not left behind by a run', () => {
-    before(async function () {
-      const [mongo, redis] = [await anOwnMongo(this), await anOwnRedis(this)]
-      await mongo.stop()
-      await redis.stop()
+  it('do not replace a server whose URL is configured and that does not respond', async () => {
+    process.env['PLANTED_URL'] = 'redis://127.0.0.1:1'
+    const start = async () => Promise.reject(new Error('must not be started'))
+    const error = await errorOf(shareServer('PLANTED_URL', ping, start)())
+    delete process.env['PLANTED_URL']
+    expect(error).to.be.an('error').with.property('message', 'The server of PLANTED_URL does not respond')
+    expect(error).to.not.be.an.instanceOf(NoEngine)
+  })
+
+  describe('in Docker', () => {
+    const choice = { variable: 'PLANTED_IMAGE', official: 'mongo:8', homeMade: 'mongodb-wire' } as const
+    const dockerWith = (pattern: RegExp) => (image: string) => Promise.resolve(pattern.test(image))
+
+    afterEach(() => delete process.env['PLANTED_IMAGE'])
+
+    it('run from the official image, or else from the home-made one, whose name contains the hash of its recipe', async () => {
+      expect(await findImage(choice, dockerWith(/./))).to.equal('mongo:8')
+      expect(await findImage(choice, dockerWith(/^petstore-test/))).to.match(/^petstore-test\/mongodb-wire:[0-9a-f]{12}$/)
+      expect(await errorOf(findImage(choice, dockerWith(/^$/)))).to.be.an.instanceOf(NoEngine)
     })
 
-    it('that comes to its end with a test that failed', async () => {
-      const run = await startedRun(`throw new Error('planted')`)
+    it('fail if the configured image is unavailable: they run from no other one', async () => {
+      process.env['PLANTED_IMAGE'] = 'mongo:7'
+      expect(await findImage(choice, dockerWith(/./))).to.equal('mongo:7')
+      const error = await errorOf(findImage(choice, dockerWith(/^mongo:8$/)))
+      expect(error).to.be.an('error').with.property('message', 'PLANTED_IMAGE is mongo:7, but Docker does not have this image')
+      expect(error).to.not.be.an.instanceOf(NoEngine)
+      const withoutDocker = await errorOf(findImage(choice, async () => Promise.reject(new NoEngine('planted'))))
+      expect(withoutDocker).to.be.an('error').with.property('message', 'PLANTED_IMAGE is mongo:7, but Docker does not respond')
+      expect(withoutDocker).to.not.be.an.instanceOf(NoEngine)
+    })
+
+    it('fail at once, with the end of the log, if the container exits', async function () {
+      await (await anOwnMongo(this)).stop()
+      const image = await findImage({ ...choice, variable: 'MONGODB_IMAGE' })
+      const plan = { image, readyLine: /never printed/, innerPort: () => 1, command: () => ['--no-such-option'] }
+      const error = await errorOf(within(TEST_TAKES_AT_MOST_MS / 2, 'the start fails', startContainer(plan)))
+      expect(error).to.be.an('error').with.property('message').that.includes('the end of its log:').and.includes('no-such-option')
+    })
+  })
+
+  describe('are removed', () => {
+    let first: Run
+    let second: Run
+    let third: Run
+
+    before(async function () {
+      await (await anOwnMongo(this)).stop()
+      ;[first, second, third] = await Promise.all([startRun(UNENDING), startRun(UNENDING), startRun(UNENDING)])
+    })
+
+    it('when the run gets SIGTERM, but not those of other runs', async () => {
+      first.child.kill('SIGTERM')
+      expect(await first.exitCode).to.equal(128 + 15)
+      await expectNothingLeft(first)
+      await ping(second.mongoUrl)
+      await ping(second.redisUrl)
+    })
+
+    it('when somebody presses Ctrl-C several times', async () => {
+      const { child } = second
+      const press = () => {
+        if (child.exitCode === null && child.pid) process.kill(-child.pid, 'SIGINT')
+        return child.exitCode !== null
+      }
+      await until('the run has ended', press, TEST_TAKES_AT_MOST_MS)
+      expect(child.exitCode).to.equal(128 + 2)
+      await expectNothingLeft(second)
+    })
+
+    it('after SIGKILL: the process of Redis at once, and the container by the next run', async function () {
+      if (process.platform !== 'linux') skipFor(this, 'only Linux can end a process with its parent')
+      third.child.kill('SIGKILL')
+      await third.exitCode
+      await until('Redis has ended', async () => (await errorOf(ping(third.redisUrl))) !== undefined)
+      await ping(third.mongoUrl)
+      const next = await startRun('')
+      await expectNothingLeft(third)
+      expect(await next.exitCode).to.equal(0)
+    })
+
+    it('at the end of a run in which a test fails', async () => {
+      const run = await startRun(`throw new Error('planted')`)
       expect(await run.exitCode).to.equal(1)
       await expectNothingLeft(run)
     })
-
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      it(`that is ended by ${signal} in the middle of a test`, async () => {
-        const run = await startedRun(UNENDING)
-        run.child.kill(signal)
-        expect(await run.exitCode).to.be.greaterThan(128)
-        await expectNothingLeft(run)
-      })
-    }
-
-    it('that is ended by somebody who presses Ctrl-C again and again, which reaches all its children', async () => {
-      const run = await startedRun(UNENDING)
-      const pressed = () => {
-        if (isRunning(run.pid)) process.kill(-run.pid, 'SIGINT')
-        return !isRunning(run.pid)
-      }
-      await until('the run has ended', pressed, RUN_MS)
-      expect(await run.exitCode).to.be.greaterThan(128)
-      await expectNothingLeft(run)
-    })
-
-    it('whose Mocha is ended by SIGTERM, which does not tell its child', async () => {
-      const run = await startedRun(UNENDING, ['--enable-source-maps'])
-      expect(run.child.pid).to.not.equal(run.pid)
-      run.child.kill('SIGTERM')
-      await until('the child of Mocha has ended', () => !isRunning(run.pid), RUN_MS)
-      await expectNothingLeft(run)
-    })
-
-    it('that is ended by SIGKILL, once another run has needed engines', async () => {
-      const killed = await startedRun(UNENDING)
-      killed.child.kill('SIGKILL')
-      await killed.exitCode
-      const next = await startedRun('')
-      expect(await next.exitCode).to.equal(0)
-      await expectNothingLeft(killed)
-      await expectNothingLeft(next)
-    })
-
-    it('that another run has not seen the end of, and are left to it', async () => {
-      const running = await startedRun(UNENDING)
-      const other = await startedRun('')
-      expect(await other.exitCode).to.equal(0)
-      await ping(running.redisUrl)
-      expect(await containersOf(running.pid)).to.have.lengthOf(1)
-      running.child.kill('SIGTERM')
-      await running.exitCode
-      await expectNothingLeft(running)
-    })
   })
 
-  for (const [name, anOwnEngine] of [
+  for (const [name, start] of [
     ['MongoDB', anOwnMongo],
     ['Redis', (context: Mocha.Context) => anOwnRedis(context, ['--appendonly', 'yes'])],
   ] as const) {
-    describe(`of a suite's own, ${name},`, () => {
+    describe(`that belong to one suite: ${name}`, () => {
       let engine: OwnEngine
 
       before(async function () {
-        engine = await anOwnEngine(this)
+        engine = await start(this)
+        await keepData(engine.url)
       })
-
-      afterEach(() => engine.start())
 
       after(() => engine?.stop())
 
-      it('come back on the same URL with their data when they were killed', async () => {
-        await keep(engine.url, 'killed')
+      it('come back on the same URL with their data after a kill', async () => {
         await engine.kill()
-        expect(await failureOf(ping(engine.url))).to.be.an('error')
+        expect(await errorOf(ping(engine.url))).to.be.an('error')
         await engine.start()
-        expect(await kept(engine.url)).to.include('killed')
+        expect(await hasData(engine.url)).to.equal(true)
       })
 
-      it('answer nothing while they are frozen, and again after a thaw', async () => {
-        await keep(engine.url, 'frozen')
+      it('do not respond while they are frozen', async () => {
         await engine.freeze()
-        expect(await failureOf(ping(engine.url))).to.be.an('error')
+        expect(await errorOf(ping(engine.url))).to.be.an('error')
         await engine.thaw()
-        expect(await kept(engine.url)).to.include('frozen')
+        expect(await hasData(engine.url)).to.equal(true)
       })
 
-      it('can be killed while they are frozen', async () => {
+      it('take every step in every state, also twice', async () => {
+        for (const step of ['freeze', 'freeze', 'thaw', 'thaw', 'freeze', 'kill', 'kill', 'thaw', 'start', 'start'] as const) {
+          await engine[step]()
+        }
         await engine.freeze()
-        await engine.kill()
         await engine.start()
         await ping(engine.url)
       })
 
-      it('answer when they were started, in whatever state they were', async () => {
-        for (const step of ['start', 'freeze', 'kill'] as const) {
-          await engine[step]()
-          await engine.start()
-          await ping(engine.url)
-        }
-      })
-
-      it('take each step twice', async () => {
-        const steps = ['freeze', 'thaw', 'kill', 'start'] as const
-        for (const step of steps) {
-          await engine[step]()
-          await engine[step]()
-        }
-        await ping(engine.url)
+      it('cannot be started again after they were stopped', async () => {
+        await engine.freeze()
+        await engine.stop()
+        await engine.stop()
+        expect(await errorOf(ping(engine.url))).to.be.an('error')
+        expect(await errorOf(engine.start())).to.be.an('error')
       })
     })
   }
 
-  it('that were stopped for good stay so, in whatever state they were', async function () {
-    for (const step of ['start', 'freeze', 'kill'] as const) {
-      const engine = await anOwnRedis(this)
-      await engine[step]()
-      await engine.stop()
-      await engine.thaw()
-      await engine.stop()
-      expect(await failureOf(ping(engine.url))).to.be.an('error')
-      expect(await failureOf(engine.start())).to.be.an('error')
-    }
-  })
-
-  it('take more arguments for redis-server', async function () {
+  it('that belong to one suite take more arguments for redis-server', async function () {
     const engine = await anOwnRedis(this, ['--cluster-enabled', 'yes'])
     expect(await withRedis(engine.url, (client) => client.cluster('INFO'))).to.include('cluster_state')
     await engine.stop()
   })
 
-  const suiteModule = (name: string) => JSON.stringify(pathToFileURL(`dist/test/support/engines/${name}.js`).href)
+  const UNENDING = 'await new Promise(() => setInterval(() => {}, 1000))'
 
-  const SUITES_OF_BOTH = `
-    import { aMongoDatabase } from ${suiteModule('mongo-engine')}
-    import { aRedisDatabase } from ${suiteModule('redis-engine')}
-    import { MongoClient } from ${JSON.stringify(import.meta.resolve('mongodb'))}
-    import { Redis } from ${JSON.stringify(import.meta.resolve('ioredis'))}
+  /** Each suite leaves data in its database. */
+  const DATABASE_SUITES = `
+    import { aMongoDatabase } from ${support('engines/mongo-engine')}
+    import { aRedisDatabase } from ${support('engines/redis-engine')}
+    import { withMongo } from ${support('engines/mongo-client')}
+    import { withRedis } from ${support('engines/redis-client')}
     describe('MongoDB', () => {
-      let database
-      before(async function () { database = await aMongoDatabase(this) })
-      it('finds a pet', async () => {
-        console.log(database.how, database.url)
-        const client = new MongoClient(database.url)
-        await client.db().collection('pets').insertOne({ _id: 'planted' })
-        await client.close()
+      let url
+      before(async function () { url = (await aMongoDatabase(this)).url })
+      it('takes a document', async () => {
+        console.log('MongoDB', url)
+        await withMongo(url, (client) => client.db().collection('pets').insertOne({ _id: 'planted' }))
       })
     })
     describe('Redis', () => {
-      let database
-      before(async function () { database = await aRedisDatabase(this) })
-      it('counts', async () => {
-        console.log(database.how, database.url)
-        const client = new Redis(database.url)
-        await client.incr('planted')
-        client.disconnect()
+      let url
+      before(async function () { url = (await aRedisDatabase(this)).url })
+      it('takes a value', async () => {
+        console.log('Redis', url)
+        await withRedis(url, (client) => client.incr('planted'))
       })
     })`
 
-  const UNENDING = 'await new Promise(() => setInterval(() => {}, 1000))'
+  async function finishRun(suite: string, env: NodeJS.ProcessEnv) {
+    const run = mocha(suite, env)
+    const exitCode = await run.exitCode
+    const output = run.output()
+    return { output, exitCode, lastLine: output.split('\n').at(-2) }
+  }
 
-  /** Starts one engine in Docker and one process, says so, and does with the test what it is told. */
-  const suiteOfOwnEngines = (rest: string) => `
-    import { anOwnMongo } from ${suiteModule('mongo-engine')}
-    import { anOwnRedis } from ${suiteModule('redis-engine')}
-    it('needs engines', async function () {
-      this.timeout(0)
-      const [mongo, redis] = [await anOwnMongo(this), await anOwnRedis(this)]
-      console.log('STARTED ' + JSON.stringify({ pid: process.pid, mongoUrl: mongo.url, redisUrl: redis.url }))
-      ${rest}
-    })`
+  /** Resolves when the test has started a container and a process. `rest` is what the test does afterwards. */
+  async function startRun(rest: string): Promise<Run> {
+    const run = mocha(`
+      import { anOwnMongo } from ${support('engines/mongo-engine')}
+      import { anOwnRedis } from ${support('engines/redis-engine')}
+      it('needs engines', async function () {
+        this.timeout(0)
+        const [mongo, redis] = [await anOwnMongo(this), await anOwnRedis(this)]
+        console.log('STARTED', mongo.url, redis.url)
+        ${rest}
+      })`)
+    const urls = () => /^STARTED (\S+) (\S+)$/m.exec(run.output())
+    await until('the engines are running', () => urls() !== null || run.child.exitCode !== null, TEST_TAKES_AT_MOST_MS)
+    const [, mongoUrl, redisUrl] = urls() ?? []
+    if (!mongoUrl || !redisUrl) throw new Error(`The run has ended:\n${run.output()}`)
+    return { ...run, mongoUrl, redisUrl }
+  }
 
-  function mochaOn(suite: string, options: readonly string[] = []): string[] {
+  function mocha(suite: string, env: NodeJS.ProcessEnv = {}) {
     const file = join(mkdtempSync(join(folder, 'suite-')), 'planted.test.mjs')
     writeFileSync(file, suite)
-    const reporter = ['--reporter', 'dist/test/support/counting-reporter.js']
-    return ['node_modules/mocha/bin/mocha.js', '--no-config', '--no-package', ...reporter, ...options, file]
-  }
-
-  function finishedRun(suite: string, env: NodeJS.ProcessEnv) {
-    const { stdout, stderr, status } = spawnSync(process.execPath, mochaOn(suite), { encoding: 'utf8', env: { ...process.env, ...env } })
-    return { output: stdout, errors: stderr, status, lastLine: stdout.split('\n').at(-2) }
-  }
-
-  /** Resolves when the run has started its engines, which is in the middle of its test. */
-  async function startedRun(rest: string, options: readonly string[] = []) {
-    const child = spawn(process.execPath, mochaOn(suiteOfOwnEngines(rest), options), {
+    const child = spawn(process.execPath, ['node_modules/mocha/bin/mocha.js', file], {
       detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...env },
     })
+    children.add(child)
     let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
     const exitCode = once(child, 'close').then(([code]) => code as number | null)
-    const started = new Promise<string>((resolve) => {
-      child.stdout.on('data', () => {
-        const [, found] = /^STARTED (.*)$/m.exec(output) ?? []
-        if (found !== undefined) resolve(found)
-      })
-    })
-    const line = await Promise.race([started, exitCode.then(() => Promise.reject(new Error(`It has ended:\n${output}`)))])
-    const { pid, mongoUrl, redisUrl } = JSON.parse(line) as { pid: number; mongoUrl: string; redisUrl: string }
-    pids.add(pid)
-    return { child, exitCode: within(RUN_MS, 'the run ends', exitCode), pid, mongoUrl, redisUrl }
+    return { child, output: () => output, exitCode: within(TEST_TAKES_AT_MOST_MS, 'the run ends', exitCode) }
+  }
+
+  function support(name: string): string {
+    return JSON.stringify(pathToFileURL(resolve(`dist/test/support/${name}.js`)).href)
   }
 })
 
-interface Engines {
-  readonly pid: number
+describe('a mongod in a container', () => {
+  it('is the only member of a replica set, on the same port inside and outside, and is used once it is primary', async () => {
+    expect(mongoReplicaSet.innerPort(15_017)).to.equal(15_017)
+    expect(mongoReplicaSet.command(15_017).join(' ')).to.equal('--replSet petstore --bind_ip_all --port 15017')
+
+    let helloesLeft = 1
+    let member: string | undefined
+    const stub = await startMongoStub((command) => {
+      if ('replSetInitiate' in command) member = command['replSetInitiate'].members[0].host
+      if (!isHello(command)) return {}
+      if (member === undefined) return helloOf({ isreplicaset: true, isWritablePrimary: false, ismaster: false })
+      const isPrimary = --helloesLeft < 0
+      const roles = { isWritablePrimary: isPrimary, ismaster: isPrimary, secondary: !isPrimary }
+      return helloOf({ setName: 'petstore', setVersion: 1, hosts: [member], me: member, ...roles })
+    })
+    try {
+      await initiateReplicaSet('127.0.0.1', stub.port)
+      await untilItResponds(`mongodb://127.0.0.1:${stub.port}`, pingMongo)
+      const members = [{ _id: 0, host: `127.0.0.1:${stub.port}` }]
+      expect(stub.received('replSetInitiate').map(({ replSetInitiate }) => replSetInitiate)).to.deep.equal([{ _id: 'petstore', members }])
+      expect(helloesLeft).to.be.lessThan(0)
+    } finally {
+      await stub.close()
+    }
+  })
+})
+
+describe('the attempts to find an engine', () => {
+  const unavailable = (reason: string) => async () => Promise.reject(new NoEngine(reason))
+
+  it('end with the first engine that is available', async () => {
+    const next = async () => Promise.reject(new Error('must not be tried'))
+    expect(await firstAvailable(unavailable('no Docker'), async () => 'found', next)).to.equal('found')
+  })
+
+  it('end with all reasons if no engine is available', async () => {
+    const error = await errorOf(firstAvailable(unavailable('no Docker'), unavailable('no program')))
+    expect(error).to.be.an.instanceOf(NoEngine).with.property('message', 'no Docker; no program')
+  })
+
+  it('end with an engine that does not start: no other engine hides the error', async () => {
+    const broken = async () => Promise.reject(new Error('broken'))
+    expect(await errorOf(firstAvailable(broken, async () => 'found'))).to.include({ message: 'broken' })
+  })
+})
+
+describe('the database in a URL', () => {
+  it('of MongoDB is replaced, and the servers and options are kept', () => {
+    expect(withDatabase('mongodb://a', 'mine')).to.equal('mongodb://a/mine')
+    expect(withDatabase('mongodb://a:1/theirs', 'mine')).to.equal('mongodb://a:1/mine')
+    expect(withDatabase('mongodb://a:1,b:2/?replicaSet=rs', 'mine')).to.equal('mongodb://a:1,b:2/mine?replicaSet=rs')
+    expect(withDatabase('mongodb+srv://a/theirs?tls=true&w=majority', 'mine')).to.equal('mongodb+srv://a/mine?tls=true&w=majority')
+    expect(withDatabase('mongodb://a?w=1', 'mine')).to.equal('mongodb://a/mine?w=1')
+  })
+
+  it('of MongoDB does not change the database that users authenticate against', () => {
+    expect(withDatabase('mongodb://u:p@a', 'mine')).to.equal('mongodb://u:p@a/mine?authSource=admin')
+    expect(withDatabase('mongodb://u:p@a/theirs?w=1', 'mine')).to.equal('mongodb://u:p@a/mine?w=1&authSource=theirs')
+    expect(withDatabase('mongodb://u:p@a/theirs?authSource=x', 'mine')).to.equal('mongodb://u:p@a/mine?authSource=x')
+    expect(withDatabase('mongodb://u@a/?authMechanism=MONGODB-X509', 'mine')).to.equal('mongodb://u@a/mine?authMechanism=MONGODB-X509')
+  })
+
+  it('of Redis is a number, and the rest is kept', () => {
+    expect(withDatabaseNumber('redis://a', 3)).to.equal('redis://a/3')
+    expect(withDatabaseNumber('rediss://u:p@a:1/0?family=6', 15)).to.equal('rediss://u:p@a:1/15?family=6')
+  })
+})
+
+interface Run {
+  readonly child: ChildProcess
+  readonly exitCode: Promise<number | null>
   readonly mongoUrl: string
   readonly redisUrl: string
 }
 
-async function expectNothingLeft({ pid, mongoUrl, redisUrl }: Engines): Promise<void> {
-  expect(await containersOf(pid), 'containers').to.deep.equal([])
-  expect(await failureOf(ping(redisUrl)), 'redis-server').to.be.an('error')
-  expect(await failureOf(ping(mongoUrl)), 'MongoDB').to.be.an('error')
-}
-
-/** Of the test run with this pid. */
-async function containersOf(pid: number): Promise<string[]> {
+async function expectNothingLeft({ child, mongoUrl, redisUrl }: Run): Promise<void> {
   const { dockerode } = (await getContainerRuntimeClient()).container
   const containers = await dockerode.listContainers({ all: true, filters: { label: [RUN_LABEL] } })
-  return containers.filter(({ Labels }) => Labels[RUN_LABEL]?.includes(`/${pid}/`)).map(({ Id }) => Id)
-}
-
-function isRunning(pid: number): boolean {
-  return stampOf(pid) !== undefined
-}
-
-async function ping(url: string): Promise<void> {
-  await (isRedis(url) ? withRedis(url, (client) => client.ping()) : withMongo(url, (client) => client.db().command({ ping: 1 })))
-}
-
-async function keep(url: string, what: string): Promise<void> {
-  if (isRedis(url)) await withRedis(url, (client) => client.sadd('kept', what))
-  else await withMongo(url, (client) => client.db().collection('kept').insertOne({ what }))
-}
-
-async function kept(url: string): Promise<unknown[]> {
-  if (isRedis(url)) return withRedis(url, (client) => client.smembers('kept'))
-  return withMongo(url, (client) => client.db().collection('kept').distinct('what'))
-}
-
-async function databaseNames(url: string): Promise<string[]> {
-  const { databases } = await withMongo(url, (client) => client.db().admin().listDatabases())
-  return databases.map(({ name }) => name)
+  expect(containers.filter(({ Labels }) => Labels[RUN_LABEL]?.endsWith(`/${child.pid}`))).to.deep.equal([])
+  for (const url of [mongoUrl, redisUrl]) expect(await errorOf(ping(url)), url).to.be.an('error')
 }
 
 function isRedis(url: string): boolean {
   return url.startsWith('redis:')
 }
 
-async function withMongo<Outcome>(url: string, work: (client: MongoClient) => Promise<Outcome>): Promise<Outcome> {
-  const client = new MongoClient(url, { serverSelectionTimeoutMS: 1_000, connectTimeoutMS: 1_000, socketTimeoutMS: 5_000 })
-  try {
-    return await work(client)
-  } finally {
-    await client.close()
-  }
+async function ping(url: string): Promise<void> {
+  if (isRedis(url)) await withRedis(url, (client) => client.ping(), PING_MS)
+  else await withMongo(url, (client) => client.db().command({ ping: 1 }), PING_MS)
 }
 
-async function withRedis<Outcome>(url: string, work: (client: Redis) => Promise<Outcome>): Promise<Outcome> {
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: 1_000, commandTimeout: 1_000 })
-  client.on('error', () => undefined)
-  try {
-    await client.connect()
-    return await work(client)
-  } finally {
-    client.disconnect()
-  }
+async function keepData(url: string): Promise<void> {
+  if (isRedis(url)) await withRedis(url, (client) => client.set('data', '1'))
+  else await withMongo(url, (client) => client.db().collection('data').insertOne({}))
 }
 
-async function failureOf(work: Promise<unknown>): Promise<unknown> {
+async function hasData(url: string): Promise<boolean> {
+  if (isRedis(url)) return (await withRedis(url, (client) => client.dbsize())) === 1
+  return (await withMongo(url, (client) => client.db().collection('data').countDocuments())) === 1
+}
+
+async function errorOf(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => undefined,
     (error: unknown) => error,

@@ -2,13 +2,13 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * Below the ports that systems give out by themselves: while an engine is killed, its port is not given to somebody else. Ten
- * thousand further on, where Redis in cluster mode talks to its peers, is below them too.
+ * Below the ephemeral ports, so that no other process gets the port of a server that is killed and restarted. The same goes for
+ * the ports 10,000 above, which Redis uses in cluster mode.
  */
 const FIRST_PORT = 15_000
 const LAST_PORT = 22_000
 
-/** On 127.0.0.1; somebody may take it before it is used. */
+/** A port on 127.0.0.1 that is free now. Another process may still take it. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(FIRST_PORT, LAST_PORT)
@@ -16,7 +16,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Starts something on a free port, and on another one where somebody was faster. */
+/** Starts a server on a free port. If another process was faster, tries other ports. */
 export async function onFreePort<Started>(start: (port: number) => Promise<Started>): Promise<Started> {
   for (let attemptsLeft = 4; ; attemptsLeft--) {
     const port = await freePort()

@@ -1,22 +1,25 @@
 import { MongoClient } from 'mongodb'
 
-const WITHIN_MS = 2_000
-const DROPPED_WITHIN_MS = 10_000
+const RESPONDS_WITHIN_MS = 5_000
 
-export async function pingMongo(url: string, withinMs = WITHIN_MS): Promise<void> {
-  await withMongo(url, withinMs, (client) => client.db('admin').command({ ping: 1 }))
+export async function pingMongo(url: string): Promise<void> {
+  await withMongo(url, (client) => client.db('admin').command({ ping: 1 }))
 }
 
-/** The database that the URL names. */
+/** Drops the database that the URL names. */
 export async function dropMongoDatabase(url: string): Promise<void> {
-  await withMongo(url, DROPPED_WITHIN_MS, (client) => client.db().dropDatabase())
+  await withMongo(url, (client) => client.db().dropDatabase(), 10_000)
 }
 
-/** A connection for one purpose, which fails instead of waiting. */
-async function withMongo(url: string, withinMs: number, work: (client: MongoClient) => Promise<unknown>): Promise<void> {
+/** A short-lived connection that fails instead of waiting. */
+export async function withMongo<Outcome>(
+  url: string,
+  work: (client: MongoClient) => Promise<Outcome>,
+  withinMs = RESPONDS_WITHIN_MS,
+): Promise<Outcome> {
   const client = new MongoClient(url, { serverSelectionTimeoutMS: withinMs, connectTimeoutMS: withinMs, socketTimeoutMS: withinMs })
   try {
-    await work(client)
+    return await work(client)
   } finally {
     await client.close()
   }

@@ -1,78 +1,64 @@
 import { randomBytes } from 'node:crypto'
-import { announceEngine } from './announced.js'
-import type { ImageServer } from './engine-in-docker.js'
-import { EngineInDocker } from './engine-in-docker.js'
-import { engineSettings } from './engine-settings.js'
-import { homeMadeImage } from './home-made-image.js'
-import { findOrSetUpDocker } from './machine.js'
-import { dropMongoDatabase, pingMongo } from './mongo-client.js'
-import { mongoReplicaSet } from './mongo-replica-set.js'
+import { cleanUpAtEnd } from './cleanup.js'
+import type { ContainerPlan } from './docker.js'
+import { findImage, startContainer } from './docker.js'
+import { dropMongoDatabase, pingMongo, withMongo } from './mongo-client.js'
 import { withDatabase } from './mongo-url.js'
-import { EngineFailed } from './no-engine.js'
-import { once } from './once.js'
-import type { OwnEngine } from './own-engine.js'
-import { ownEngine } from './own-engine.js'
-import { isRemoved, removeAtTheEnd } from './remnants.js'
-import { withPatience } from './with-patience.js'
+import { shareServer, withEngine } from './no-engine.js'
+import type { OwnEngine, StartedEngine } from './own-engine.js'
+import { toOwnEngine, untilItResponds } from './own-engine.js'
 
-const CONFIGURED_SERVER_ANSWERS_WITHIN_MS = 5_000
+const REPLICA_SET = 'petstore'
 
-/** A database of a suite's own, empty at first, on a server that the whole run shares. */
+/** A database that belongs to one suite, on a server that the whole test run shares. It is empty at first. */
 export interface MongoDatabase {
   readonly url: string
-  /** What the server is, for people. */
-  readonly how: string
   drop(): Promise<void>
 }
 
-/** For a `before` hook. Where there is no MongoDB and none can be set up, the suite is skipped; where one does not start, it fails. */
+/** For a `before` hook. Skips the suite if there is no MongoDB, and fails it if MongoDB does not start. */
 export async function aMongoDatabase(context: Mocha.Context): Promise<MongoDatabase> {
-  return withPatience(context, async () => {
-    const server = await sharedServer()
-    const url = withDatabase(server.url, `petstore_test_${randomBytes(6).toString('hex')}`)
-    if (server.isConfigured) removeAtTheEnd('mongoDatabases', url)
-    return {
-      url,
-      how: server.how,
-      async drop() {
-        await dropMongoDatabase(url)
-        isRemoved('mongoDatabases', url)
-      },
-    }
+  return withEngine(context, async () => {
+    const url = withDatabase(await findSharedServer(), `petstore_test_${randomBytes(6).toString('hex')}`)
+    const drop = () => dropMongoDatabase(url)
+    return { url, drop: process.env['MONGODB_URL'] ? cleanUpAtEnd(drop) : drop }
   })
 }
 
-/** Sets up all that the other functions need, if anything. */
-export async function prepareMongo(): Promise<void> {
-  if (engineSettings().mongodbUrl === undefined) await inDocker.prepare(findOrSetUpDocker)
-}
-
-/** A server that a suite may freeze, kill and start again. Always in Docker: the one of MONGODB_URL is nobody's to kill. */
+/** A server that a suite may freeze, kill and start again. Always a container, never the server of MONGODB_URL. */
 export async function anOwnMongo(context: Mocha.Context): Promise<OwnEngine> {
-  return withPatience(context, async () => ownEngine(await inDocker.start(findOrSetUpDocker), pingMongo))
+  return withEngine(context, async () => toOwnEngine(await startMongoContainer(), pingMongo))
 }
 
-const mongodbWire: ImageServer = { readyLine: /mongodb-wire: ready/, innerPort: () => 27_017, command: () => [] }
+async function startMongoContainer(): Promise<StartedEngine> {
+  const image = await findImage({ variable: 'MONGODB_IMAGE', official: 'mongo:8', homeMade: 'mongodb-wire' })
+  const isHomeMade = image.startsWith('petstore-test/')
+  const { host, port, server } = await startContainer({ image, ...(isHomeMade ? mongodbWire : mongoReplicaSet) })
+  if (!isHomeMade) await initiateReplicaSet(host, port)
+  const url = `mongodb://${host}:${port}`
+  await untilItResponds(url, pingMongo)
+  return { url, description: `${image} in Docker`, server }
+}
 
-const inDocker = new EngineInDocker({
-  name: 'MongoDB',
-  images: ({ mongodbImage }) => mongodbImage,
-  homeMade: () => homeMadeImage('mongodb-wire-image.sh', 'mongodb-wire-entrypoint.sh'),
-  script: 'mongodb-wire-image.sh',
-  makingTakes: '1 to 3 minutes',
-  server: ({ isHomeMade }) => (isHomeMade ? mongodbWire : mongoReplicaSet),
-  url: (host, port) => `mongodb://${host}:${port}`,
-  ping: pingMongo,
-})
+type ServerPlan = Omit<ContainerPlan, 'image'>
 
-const sharedServer = once(async () => {
-  const { mongodbUrl } = engineSettings()
-  if (mongodbUrl === undefined) return { ...(await inDocker.start(findOrSetUpDocker)), isConfigured: false }
-  try {
-    await pingMongo(mongodbUrl, CONFIGURED_SERVER_ANSWERS_WITHIN_MS)
-  } catch (error) {
-    throw new EngineFailed('The server of MONGODB_URL does not answer', { cause: error })
-  }
-  announceEngine('MongoDB', 'MONGODB_URL')
-  return { url: mongodbUrl, how: 'MONGODB_URL', isConfigured: true }
-})
+const mongodbWire: ServerPlan = { readyLine: /mongodb-wire: ready/, innerPort: () => 27_017, command: () => [] }
+
+/**
+ * Runs `mongod`, as in the official image, as a replica set of one, because the service is made for a replica set. Drivers connect to
+ * the address of the member, so the member listens on the same port inside the container as outside.
+ */
+export const mongoReplicaSet: ServerPlan = {
+  readyLine: /Waiting for connections/,
+  innerPort: (port) => port,
+  command: (port) => ['--replSet', REPLICA_SET, '--bind_ip_all', '--port', `${port}`],
+}
+
+/** Afterwards, the member elects itself primary. Until then, drivers find no server for a command. */
+export async function initiateReplicaSet(host: string, port: number): Promise<void> {
+  const member = `${host}:${port}`
+  const config = { _id: REPLICA_SET, members: [{ _id: 0, host: member }] }
+  await withMongo(`mongodb://${member}/?directConnection=true`, (client) => client.db('admin').command({ replSetInitiate: config }))
+}
+
+const findSharedServer = shareServer('MONGODB_URL', pingMongo, startMongoContainer)

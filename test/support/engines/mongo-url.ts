@@ -1,10 +1,10 @@
 /**
- * The same server and options, another database. Who logs in goes on doing so at the database that the URL named before, or at
- * `admin`, because the database in a URL is also where its user is looked up.
+ * The same URL with another database. Users still authenticate against the database that the URL named before (`admin` by default),
+ * because MongoDB looks up a user in the database of the URL.
  */
 export function withDatabase(url: string, database: string): string {
   const [, server, userPart, path = '', query = ''] = /^(mongodb(?:\+srv)?:\/\/([^/?@]*@)?[^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(url) ?? []
-  // The URL may hold a password, so that it is not for an error message.
+  // The URL may contain a password, so the error does not contain the URL.
   if (server === undefined) throw new Error('MONGODB_URL is not a MongoDB URL')
 
   const options = new URLSearchParams(query)

@@ -1,88 +1,73 @@
 import { until } from '../until.js'
 
-/** A server of a suite's own. Each step may be called in any state; what is done already is not done again. */
+/** A server that belongs to one suite. Every method may be called in every state, also twice. */
 export interface OwnEngine {
   /** Stays the same when the server is killed and started again. */
   readonly url: string
-  /** What it is, for people. */
-  readonly how: string
-  /** It keeps its connections and answers nothing. */
+  /** The server keeps its connections and does not respond. */
   freeze(): Promise<void>
   thaw(): Promise<void>
-  /** At once, as by SIGKILL; its data stay. */
+  /** Ends the server like SIGKILL. It keeps its data. */
   kill(): Promise<void>
-  /** After a kill or a freeze; resolves when it answers. */
+  /** Starts the server after a kill or a freeze. Resolves when it responds. */
   start(): Promise<void>
-  /** For good, with its data: it cannot be started again. */
+  /** Removes the server and its data. It cannot be started again. */
   stop(): Promise<void>
 }
 
-/** What a running server can have done to it, be it a process or a container. */
-export interface EngineBody {
-  freeze(): Promise<void>
-  thaw(): Promise<void>
-  kill(): Promise<void>
-  startAgain(): Promise<void>
-  remove(): Promise<void>
-}
+/** A container or process. Unlike those of `OwnEngine`, each method may be called only in the state that it changes. */
+export type EngineServer = Omit<OwnEngine, 'url'>
 
 export interface StartedEngine {
   readonly url: string
-  readonly how: string
-  readonly body: EngineBody
+  /** For messages. */
+  readonly description: string
+  readonly server: EngineServer
 }
 
-const ANSWERS_WITHIN_MS = 60_000
+const RESPONDS_WITHIN_MS = 60_000
 
-export function ownEngine({ url, how, body }: StartedEngine, ping: (url: string) => Promise<void>): OwnEngine {
+export function toOwnEngine({ url, server }: StartedEngine, ping: (url: string) => Promise<void>): OwnEngine {
   let state: 'running' | 'frozen' | 'killed' | 'stopped' = 'running'
   return {
     url,
-    how,
     async freeze() {
       if (state !== 'running') return
-      await body.freeze()
+      await server.freeze()
       state = 'frozen'
     },
     async thaw() {
       if (state !== 'frozen') return
-      await body.thaw()
+      await server.thaw()
       state = 'running'
     },
     async kill() {
       if (state === 'killed' || state === 'stopped') return
-      await body.kill()
+      await server.kill()
       state = 'killed'
     },
     async start() {
-      if (state === 'stopped') throw new Error(`This engine was stopped for good: ${how} at ${url}`)
-      if (state === 'frozen') await body.thaw()
-      if (state === 'killed') await body.startAgain()
+      if (state === 'stopped') throw new Error(`The engine at ${url} was stopped and cannot be started again`)
+      if (state === 'frozen') await server.thaw()
+      if (state === 'killed') await server.start()
       state = 'running'
-      await untilItAnswers(url, ping)
+      await untilItResponds(url, ping)
     },
     async stop() {
       if (state === 'stopped') return
       state = 'stopped'
-      await body.remove()
+      await server.stop()
     },
   }
 }
 
-export async function untilItAnswers(url: string, ping: (url: string) => Promise<void>): Promise<void> {
-  let lastFailure: unknown
-  const answers = async () => {
-    try {
-      await ping(url)
-      return true
-    } catch (error) {
-      lastFailure = error
-      return false
-    }
+export async function untilItResponds(url: string, ping: (url: string) => Promise<void>): Promise<void> {
+  let lastError: unknown
+  const responds = async () => {
+    lastError = await ping(url).catch((error: unknown) => error)
+    return lastError === undefined
   }
-  try {
-    await until(`${url} answers`, answers, ANSWERS_WITHIN_MS)
-  } catch (error) {
-    throw new Error(`It does not answer: ${String(lastFailure)}`, { cause: error })
-  }
+  await until(`${url} responds`, responds, RESPONDS_WITHIN_MS).catch(() => {
+    throw new Error(`${url} does not respond: ${String(lastError)}`, { cause: lastError })
+  })
 }

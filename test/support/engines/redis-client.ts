@@ -1,12 +1,12 @@
 import { Redis } from 'ioredis'
 
-const WITHIN_MS = 2_000
+const RESPONDS_WITHIN_MS = 2_000
 
 export async function pingRedis(url: string): Promise<void> {
   await withRedis(url, (client) => client.ping())
 }
 
-/** The database that the URL names. */
+/** Flushes the database that the URL names. */
 export async function flushRedisDatabase(url: string): Promise<void> {
   await withRedis(url, (client) => client.flushdb())
 }
@@ -23,10 +23,15 @@ export async function countCommands(url: string): Promise<number> {
   return counts.reduce((sum, [, , calls]) => sum + Number(calls), 0)
 }
 
-/** A connection for one purpose, which fails instead of waiting. */
-async function withRedis<Outcome>(url: string, work: (client: Redis) => Promise<Outcome>): Promise<Outcome> {
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: WITHIN_MS, commandTimeout: WITHIN_MS })
-  // Each command rejects by itself; without a listener the same error would be printed besides.
+/** A short-lived connection that fails instead of waiting. */
+export async function withRedis<Outcome>(
+  url: string,
+  work: (client: Redis) => Promise<Outcome>,
+  withinMs = RESPONDS_WITHIN_MS,
+): Promise<Outcome> {
+  const limits = { connectTimeout: withinMs, commandTimeout: withinMs, disconnectTimeout: withinMs }
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, ...limits })
+  // Each command rejects by itself. Without a listener, the error would also be printed.
   client.on('error', () => undefined)
   try {
     await client.connect()

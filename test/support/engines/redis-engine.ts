@@ -1,46 +1,33 @@
-import { realpathSync } from 'node:fs'
-import { announceEngine } from './announced.js'
-import { findDocker } from './docker.js'
-import { EngineInDocker } from './engine-in-docker.js'
-import { engineSettings } from './engine-settings.js'
-import { findProgram } from './find-program.js'
-import { homeMadeImage } from './home-made-image.js'
-import { setUpPackages } from './machine.js'
-import { EngineFailed, firstOf } from './no-engine.js'
-import { once } from './once.js'
+import { cleanUpAtEnd } from './cleanup.js'
+import { findImage, startContainer } from './docker.js'
+import { firstAvailable, shareServer, withEngine } from './no-engine.js'
 import type { OwnEngine, StartedEngine } from './own-engine.js'
-import { ownEngine } from './own-engine.js'
+import { toOwnEngine, untilItResponds } from './own-engine.js'
 import { flushRedisDatabase, isEmptyRedisDatabase, pingRedis } from './redis-client.js'
 import { redisArguments, startRedisProcess } from './redis-process.js'
-import { isRemoved, removeAtTheEnd } from './remnants.js'
-import { withPatience } from './with-patience.js'
 
-/** Redis has sixteen unless it was configured otherwise; 0 is everybody's. */
+/** Redis has 16 databases by default. Database 0 is left to other users of a configured server. */
 const DATABASE_NUMBERS = Array.from({ length: 15 }, (_, index) => index + 1)
 
-/** A database of its own, empty at first, on a server that the whole run shares. */
+/** A database that belongs to one suite, on a server that the whole test run shares. It is empty at first. */
 export interface RedisDatabase {
   readonly url: string
-  /** What the server is, for people. */
-  readonly how: string
   flush(): Promise<void>
-  /** Flushes it and gives its number back. */
+  /** Flushes the database and makes it available to the next suite. */
   release(): Promise<void>
 }
 
-/** For a `before` hook. Where there is no Redis and none can be set up, the suite is skipped; where one does not start, it fails. */
+/** For a `before` hook. Skips the suite if there is no Redis, and fails it if Redis does not start. */
 export async function aRedisDatabase(context: Mocha.Context): Promise<RedisDatabase> {
-  return withPatience(context, async () => {
-    const server = await sharedServer()
-    const url = await anEmptyDatabase(server.url)
-    if (server.isConfigured) removeAtTheEnd('redisDatabases', url)
+  return withEngine(context, async () => {
+    const url = await takeEmptyDatabase(await findSharedServer())
+    const flush = () => flushRedisDatabase(url)
+    const flushForGood = process.env['REDIS_URL'] ? cleanUpAtEnd(flush) : flush
     return {
       url,
-      how: server.how,
-      flush: () => flushRedisDatabase(url),
+      flush,
       async release() {
-        await flushRedisDatabase(url)
-        isRemoved('redisDatabases', url)
+        await flushForGood()
         taken.delete(url)
       },
     }
@@ -48,60 +35,38 @@ export async function aRedisDatabase(context: Mocha.Context): Promise<RedisDatab
 }
 
 /**
- * A server that a suite may freeze, kill and start again, with more arguments for redis-server. Rather a process of this machine
- * than a container, because it starts faster; never the one of REDIS_URL, which is nobody's to kill.
+ * A server that a suite may freeze, kill and start again, with additional arguments for redis-server. Never the server of REDIS_URL.
+ * A process is preferred, because it starts faster than a container.
  */
 export async function anOwnRedis(context: Mocha.Context, extraArgs: readonly string[] = []): Promise<OwnEngine> {
-  const asProcess = () => startRedisProcess(extraArgs)
-  const asContainer = () => inDocker.start(findDocker, extraArgs)
-  return withPatience(context, async () =>
-    ownEngine(await firstOf([asProcess, asContainer, () => startInstalledRedis(extraArgs)]), pingRedis),
-  )
+  const start = () =>
+    firstAvailable(
+      () => startRedisProcess(extraArgs),
+      () => startRedisContainer(extraArgs),
+    )
+  return withEngine(context, async () => toOwnEngine(await start(), pingRedis))
 }
 
-const inDocker = new EngineInDocker({
-  name: 'Redis',
-  images: ({ redisImage }) => redisImage,
-  homeMade() {
-    const program = findProgram('redis-server')
-    return program === undefined ? undefined : homeMadeImage('redis-image.sh', realpathSync(program))
-  },
-  script: 'redis-image.sh',
-  makingTakes: 'a second',
-  server: () => ({
+async function startRedisContainer(extraArgs: readonly string[] = []): Promise<StartedEngine> {
+  const image = await findImage({ variable: 'REDIS_IMAGE', official: 'redis:7', homeMade: 'redis' })
+  const { host, port, server } = await startContainer({
+    image,
     readyLine: /Ready to accept connections/,
-    // The same inside as outside, so that a server in cluster mode speaks of the port where it can be reached.
-    innerPort: (port) => port,
-    command: (port, extraArgs) => [...redisArguments(port), '--bind', '0.0.0.0', ...extraArgs],
-  }),
-  url: (host, port) => `redis://${host}:${port}`,
-  ping: pingRedis,
-})
-
-async function startInstalledRedis(extraArgs: readonly string[] = []): Promise<StartedEngine> {
-  await setUpPackages()
-  return startRedisProcess(extraArgs)
+    // In cluster mode, a server announces its own port.
+    innerPort: (outerPort) => outerPort,
+    command: (innerPort) => [...redisArguments(innerPort), '--bind', '0.0.0.0', ...extraArgs],
+  })
+  const url = `redis://${host}:${port}`
+  await untilItResponds(url, pingRedis)
+  return { url, description: `${image} in Docker`, server }
 }
 
-const sharedServer = once(async () => {
-  const { redisUrl } = engineSettings()
-  if (redisUrl === undefined) {
-    const started = await firstOf([() => inDocker.start(findDocker), startRedisProcess, startInstalledRedis])
-    return { ...started, isConfigured: false }
-  }
-  try {
-    await pingRedis(redisUrl)
-  } catch (error) {
-    throw new EngineFailed('The server of REDIS_URL does not answer', { cause: error })
-  }
-  announceEngine('Redis', 'REDIS_URL')
-  return { url: redisUrl, how: 'REDIS_URL', isConfigured: true }
-})
+const findSharedServer = shareServer('REDIS_URL', pingRedis, () => firstAvailable(startRedisContainer, startRedisProcess))
 
 const taken = new Set<string>()
 
-/** One that holds data is somebody's, on a server that is not only ours, and is left alone. */
-async function anEmptyDatabase(serverUrl: string): Promise<string> {
+/** A configured server may have other users: their data is left alone. */
+async function takeEmptyDatabase(serverUrl: string): Promise<string> {
   for (const number of DATABASE_NUMBERS) {
     const url = withDatabaseNumber(serverUrl, number)
     if (taken.has(url)) continue
@@ -109,7 +74,7 @@ async function anEmptyDatabase(serverUrl: string): Promise<string> {
     if (await isEmptyRedisDatabase(url)) return url
     taken.delete(url)
   }
-  throw new Error('All databases from 1 to 15 of the Redis server are taken or hold data: release or flush one')
+  throw new Error('All databases from 1 to 15 of the Redis server are in use or contain data')
 }
 
 export function withDatabaseNumber(serverUrl: string, number: number): string {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# A Docker image around this machine's redis-server, for machines that can pull none: the program, the libraries that it is
-# linked with, and nothing else (no shell). Takes half a second, 18 MB.
-# Usage: redis-image.sh IMAGE      Needs: redis-server, and a Docker that answers.
+# Builds a Docker image from the redis-server of this machine, for machines that cannot pull redis:7.
+# The image contains the program and the libraries it is linked with, but no shell. It takes half a second and 18 MB.
+# Usage: redis-image.sh IMAGE
+# Requires redis-server and a running Docker.
 set -euo pipefail
-image=${1:?the name of the image to make}
+image=${1:?the name of the image to build}
 
 program=$(readlink -f "$(command -v redis-server)")
 root=$(mktemp -d)
@@ -16,6 +17,6 @@ ldd "$program" | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p; s/^[[:space:]]*(\/[^ ]+) .*/
 image_id=$(tar -C "$root" --numeric-owner -cf - . | docker import \
   --change 'EXPOSE 6379' --change 'WORKDIR /data' \
   --change 'ENTRYPOINT ["/usr/bin/redis-server"]' --change 'CMD ["--bind","0.0.0.0","--protected-mode","no"]' -)
-# It gets its name once it was seen working.
+# Tag the image only after the server has started from it.
 docker run --rm --network none "$image_id" --version
 docker tag "$image_id" "$image"

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# From nothing to a Docker image that answers the MongoDB wire protocol, for machines that can pull none:
+# Builds a Docker image that speaks the MongoDB wire protocol, for machines that cannot pull mongo:8:
 # FerretDB 2 (a Go module) in front of PostgreSQL 18 with DocumentDB (Debian packages), in one container.
-# Takes 1 to 3 minutes on two cores and 0.9 GB of disk meanwhile; the image has 186 MB.
+# The build takes 1 to 3 minutes on two cores and 0.9 GB of disk space. The image has 186 MB.
 # Usage: mongodb-wire-image.sh IMAGE
-# Needs: root, debootstrap, a Docker that answers, a Debian mirror that serves $SUITE, a Go module proxy. Go itself is the
-# machine's where that is new enough, and Debian's otherwise.
-# Settings: MIRROR (default: the mirror that this machine's apt uses).
+# Requires root, debootstrap, a running Docker, a Debian mirror that serves $suite, and a Go module proxy. Uses the Go of
+# this machine if it is new enough, and otherwise installs Debian's Go in the build root.
+# Settings: MIRROR (default: the mirror that apt uses on this machine).
 set -euo pipefail
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
-image=${1:?the name of the image to make}
+image=${1:?the name of the image to build}
 
 scripts=$(cd "$(dirname "$0")" && pwd)
-suite=forky # It has postgresql-18-documentdb, as has sid.
+suite=forky # The first suite that contains postgresql-18-documentdb.
 ferretdb_version=v2.7.0
 go_needed=1.25
-# Not below the temporary folder, which may refuse device files and programs, and be small.
+# Not in the temporary folder, which may be small and may be mounted with nodev or noexec.
 work=/var/cache/petstore-test/mongodb-wire
 root=$work/root
 slim=$work/slim
@@ -27,10 +27,10 @@ step_done() {
   step_began=$SECONDS
 }
 
-# Mounts made by the command end with it, also when it is killed.
+# The mounts of the command disappear with it, even if it is killed.
 in_own_mounts() { unshare --mount --propagation private "$@"; }
 
-# Runs a command in the full root. The machine's certificates are copied there, so variables that point at its files go.
+# Runs a command in the build root. The certificates of this machine are copied there, so variables that point to its files are unset.
 in_root() {
   in_own_mounts env -u SSL_CERT_FILE -u SSL_CERT_DIR -u CURL_CA_BUNDLE HOME=/root \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c '
@@ -41,7 +41,7 @@ in_root() {
 
 as_postgres() { in_root setpriv --reuid=postgres --regid=postgres --clear-groups "$@"; }
 
-# apt knows which of its sources is Debian's own; before the first "apt-get update" it does not, and the files have to do.
+# apt knows which of its sources is Debian itself, but only after the first "apt-get update". Before that, read the source files.
 debian_mirror() {
   local mirror
   mirror=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' 2> /dev/null |
@@ -63,11 +63,11 @@ mirror=${MIRROR:-$(debian_mirror)}
 [ -n "$mirror" ] || { echo 'No Debian mirror is configured on this machine: set MIRROR'; exit 1; }
 
 mkdir -p "$work"
-# Two test runs may find the image missing at the same time: the second one waits, and has it then.
+# If two runs build the image at the same time, the second one waits for the first and uses its image.
 exec 9> "$work.lock"
 flock 9
 if docker image inspect "$image" > /dev/null 2>&1; then
-  echo "$image has been made meanwhile"
+  echo "$image was built in the meantime"
   exit 0
 fi
 rm -rf --one-file-system "$work"
@@ -75,12 +75,12 @@ mkdir -p "$work"
 container=
 clean_up() {
   if [ -n "$container" ]; then docker rm --force "$container" > /dev/null; fi
-  wait # for a job that still writes below $work
+  wait # for jobs that still write to $work
   rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
 
-# FerretDB, a static binary: the longest step, so it runs alongside the others as soon as there is a Go for it.
+# FerretDB is a static binary. Its build is the longest step, so it runs in parallel as soon as a suitable Go is available.
 go_log=$work/go-install.log
 go_install=(go install -trimpath -ldflags '-s -w' "github.com/FerretDB/FerretDB/v2/cmd/ferretdb@$ferretdb_version")
 export CGO_ENABLED=0 GOTOOLCHAIN=local
@@ -91,16 +91,16 @@ if go_is_new_enough; then
   ferretdb_job=$!
 fi
 
-# 1. A minimal Debian. An older debootstrap has no script of the suite's name, and all of them are sid's.
+# 1. A minimal Debian. An older debootstrap has no script for the suite, but sid's script fits every suite.
 in_own_mounts debootstrap --variant=minbase "$suite" "$root" "$mirror" /usr/share/debootstrap/scripts/sid
-# The machine's settings of proxies and dates, if any; without translations and the indexes that desktops want.
+# Keep this machine's apt settings, such as proxies, but skip translations and the indexes that only desktops need.
 apt-config dump Acquire | grep -vE '^Acquire::(IndexTargets|Languages)' > "$root/etc/apt/apt.conf.d/90machine"
 echo 'Acquire::Languages "none";' >> "$root/etc/apt/apt.conf.d/90machine"
 certificates=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
 if [ -f "$certificates" ]; then install -D -m 644 "$certificates" "$root/etc/ssl/certs/ca-certificates.crt"; fi
 step_done "debootstrap $suite"
 
-# 2. PostgreSQL and DocumentDB. No service starts, no cluster is made, no manuals or locales.
+# 2. PostgreSQL and DocumentDB, without manuals and locales. Nothing starts a service or creates a cluster.
 printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
 chmod 755 "$root/usr/sbin/policy-rc.d"
 printf 'path-exclude=/usr/share/%s/*\n' doc man locale > "$root/etc/dpkg/dpkg.cfg.d/01slim"
@@ -108,7 +108,7 @@ mkdir -p "$root/etc/postgresql-common"
 echo 'create_main_cluster = false' > "$root/etc/postgresql-common/createcluster.conf"
 in_root apt-get update
 if [ -z "$ferretdb_job" ]; then
-  # The machine's Go may be too old to build, and still know which proxy to use.
+  # Even if this machine's Go is too old for the build, it knows which module proxy to use.
   for name in GOPROXY GOSUMDB; do
     if value=$(go env "$name" 2> /dev/null) && [ -n "$value" ]; then export "$name=$value"; fi
   done
@@ -121,12 +121,12 @@ fi
 in_root apt-get install -y --no-install-recommends postgresql-18-documentdb
 step_done 'apt-get install postgresql-18-documentdb'
 
-# 3. A ready cluster with the extensions in it, so that a container only has to start it.
+# 3. A database cluster that already contains the extensions, so that a container only has to start it.
 install -d -o "$(in_root id -u postgres)" -g "$(in_root id -g postgres)" "$root/run/postgresql"
 as_postgres $pg_bin/initdb -D $pg_data -E UTF8 --locale=C.UTF-8 -A trust --wal-segsize=4 --no-sync --no-instructions
 cat >> "$root$pg_data/postgresql.conf" << 'END'
-# A test server: its data must outlive a killed process, but not the machine. So commits wait for the
-# write to the operating system (synchronous_commit), and nothing waits for the disk (fsync).
+# A test server: its data must survive a killed process, but not a crash of the machine. Commits therefore
+# wait for the write to the operating system (synchronous_commit), but not for the disk (fsync).
 shared_preload_libraries = 'pg_cron, pg_documentdb_core, pg_documentdb, pg_documentdb_extended_rum'
 listen_addresses = '127.0.0.1'
 unix_socket_directories = '/run/postgresql'
@@ -141,7 +141,7 @@ max_wal_size = 256MB
 min_wal_size = 16MB
 max_parallel_workers_per_gather = 0
 jit = off
-# Plans get better once a table has statistics: have them within seconds, not a minute.
+# Query plans need table statistics: collect them within seconds instead of a minute.
 autovacuum_naptime = 2s
 timezone = 'UTC'
 log_timezone = 'UTC'
@@ -150,8 +150,8 @@ cron.database_name = 'postgres'
 cron.host = '/run/postgresql'
 cron.log_run = off
 cron.log_statement = off
-# Ordered scans of compound indexes: without these three a find with an equality
-# and a sort on the next key of the index fetches and sorts every match.
+# Ordered scans of compound indexes. Without these settings, a find with an equality condition
+# and a sort by the next key of the index fetches and sorts every match.
 documentdb.rum_library_load_option = 'require_documentdb_extended_rum'
 documentdb.alternate_index_handler_name = 'extended_rum'
 documentdb.enableCompositeIndexPlanner = on
@@ -160,7 +160,7 @@ END
 cat > "$root/tmp/extensions.sql" << 'END'
 CREATE EXTENSION documentdb CASCADE;
 CREATE EXTENSION documentdb_extended_rum;
--- TTL indexes: expired documents go within seconds, not within a minute.
+-- TTL indexes: remove expired documents within seconds instead of a minute.
 UPDATE cron.job SET schedule = '2 seconds' WHERE jobname = 'documentdb_ttl_task';
 VACUUM (FREEZE, ANALYZE);
 CHECKPOINT;
@@ -175,9 +175,9 @@ as_postgres sh /tmp/extensions.sh
 step_done 'initdb, extensions'
 
 wait "$ferretdb_job" || { tail -n 20 "$go_log"; exit 1; }
-step_done "go install ferretdb@$ferretdb_version, the rest of it"
+step_done "go install ferretdb@$ferretdb_version (remaining time)"
 
-# 4. Only what the server needs: PostgreSQL, the extensions, the libraries that they are linked with, a shell.
+# 4. A slim root with only what the server needs: PostgreSQL, the extensions, their libraries, and a shell.
 mkdir -p "$slim"/{etc,dev,proc,sys,tmp,run/postgresql,var/lib/ferretdb,var/lib/postgresql,usr/bin,usr/sbin,usr/lib,usr/lib64,usr/local/bin}
 ln -s usr/bin usr/sbin usr/lib usr/lib64 "$slim/"
 ln -s ../run "$slim/var/run"
@@ -206,13 +206,13 @@ install -m 755 "$ferretdb" "$slim/usr/local/bin/ferretdb"
 install -m 755 "$scripts/mongodb-wire-entrypoint.sh" "$slim/usr/local/bin/entrypoint"
 step_done "slim root ($(du -sm "$slim" | cut -f1) MB of $(du -sm "$root" | cut -f1) MB)"
 
-# 5. The image, which gets its name once it was seen working.
+# 5. The image. It gets its name only after a server has started from it.
 image_id=$(tar -C "$slim" --numeric-owner -cf - . | docker import --change 'USER postgres' --change 'EXPOSE 27017' \
   --change "ENV PATH=$pg_bin:/usr/local/bin:/usr/bin" --change 'ENTRYPOINT ["/usr/local/bin/entrypoint"]' -)
 container=$(docker run --detach --network none "$image_id")
 until docker logs "$container" 2>&1 | grep 'mongodb-wire: ready' > /dev/null; do
   if [ "$(docker inspect --format '{{.State.Running}}' "$container")" != true ] || [ $((SECONDS - step_began)) -gt 90 ]; then
-    echo 'The image that was made does not start:'
+    echo 'The new image does not start:'
     docker logs "$container"
     docker rm --force "$container" > /dev/null
     container=

@@ -1,6 +1,6 @@
 #!/bin/sh
-# PostgreSQL, and in front of it FerretDB on port 27017; the end of either ends the container.
-# Arguments go to postgres (-c name=value). FERRETDB_FLAGS, "--no-auth" by default, go to FerretDB.
+# Runs PostgreSQL, and FerretDB in front of it on port 27017. The container exits as soon as one of them exits.
+# Arguments are passed to postgres (-c name=value), and FERRETDB_FLAGS (default: --no-auth) to FerretDB.
 data=/var/lib/postgresql/data
 postgres= ferretdb=
 
@@ -17,12 +17,12 @@ done
 
 is_running() { kill -0 "$1" 2> /dev/null; }
 
-# Repeats a command until it succeeds, for about a minute at the most.
+# Repeats a command until it succeeds, for at most about a minute.
 until_it_works() {
   tries_left=1000
   until output=$("$@" 2>&1); do
-    is_running "$postgres" || fail 'postgres has ended'
-    [ -z "$ferretdb" ] || is_running "$ferretdb" || fail 'ferretdb has ended'
+    is_running "$postgres" || fail 'postgres has exited'
+    [ -z "$ferretdb" ] || is_running "$ferretdb" || fail 'ferretdb has exited'
     [ $((tries_left -= 1)) -gt 0 ] || fail "'$*' still fails: $output"
     sleep 0.05
   done
@@ -34,12 +34,12 @@ stop_both() {
   wait
 }
 
-# What a killed server leaves behind would keep the next from starting, or look like one that answers.
+# Files of a killed server would prevent the next start, or look like a running server.
 rm -f $data/postmaster.pid /run/postgresql/.s.PGSQL.5432*
 postgres -D $data "$@" &
 postgres=$!
 trap 'stop_both; exit 0' TERM INT
-# The socket is there before a killed server has recovered: only one that answers is ready for FerretDB.
+# After a kill, the socket exists before PostgreSQL has recovered. Only a response shows that it is ready.
 until_it_works psql -h /run/postgresql -U postgres -d postgres -tAc 'SELECT 1'
 
 ferretdb --listen-addr=0.0.0.0:27017 --debug-addr= --log-level="${FERRETDB_LOG:-ERROR}" \
@@ -51,4 +51,4 @@ until_it_works ferretdb ping --listen-addr=127.0.0.1:27017 --no-auth --state-dir
 echo 'mongodb-wire: ready'
 while is_running $postgres && is_running $ferretdb; do sleep 1 & wait $!; done
 stop_both
-fail 'postgres or ferretdb has ended'
+fail 'postgres or ferretdb has exited'
