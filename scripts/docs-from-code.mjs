@@ -1,7 +1,9 @@
-// Keeps tables and error messages in the docs what the code says they are: `write` writes them, `check` fails if one differs. Needs a build.
+// Keeps tables, error messages and lists of files in the docs up to date: `write` writes them, `check` fails if one is outdated. Needs a build.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path/posix'
 import { ERROR_CATALOGUE } from '../dist/src/adapters/http/errors/error-catalogue.js'
 import { settingsTable } from '../dist/src/settings.js'
+import { importClosure } from './import-closure.mjs'
 
 const { plans } = JSON.parse(readFileSync('config/plans.json', 'utf8'))
 const limit = (number) => number?.toLocaleString('en') ?? 'custom'
@@ -17,10 +19,11 @@ const TABLES = {
   settings: settingsTable().split('\n').slice(2),
 }
 
-const folders = ['docs/api', 'docs/operations']
-for (const file of ['README.md', ...folders.flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`))]) {
+const PAGES = ['docs/api', 'docs/operations'].flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`))
+
+for (const file of ['README.md', 'docs/architecture.md', ...PAGES]) {
   const text = readFileSync(file, 'utf8')
-  const updated = withMessages(withTables(text))
+  const updated = withClosures(withMessages(withTables(text)))
   if (updated === text) continue
   if (process.argv[2] === 'write') writeFileSync(file, updated)
   else {
@@ -43,5 +46,16 @@ function withMessages(text) {
     if (code === 'validation_failed' || code === 'invalid_parameter') return body
     const { message, status } = ERROR_CATALOGUE[code]
     return JSON.stringify({ code, message, status })
+  })
+}
+
+/** The files between `<!-- closure of file file -->` and `<!-- /closure -->`, by folder. */
+function withClosures(text) {
+  return text.replace(/(<!-- closure of (.+) -->\n)[^]*?(<!-- \/closure -->)/g, (_, head, entries, end) => {
+    const files = importClosure(entries.split(' '))
+    const folders = [...new Set(files.map((file) => dirname(file)))]
+    const inFolder = (folder) => files.filter((file) => dirname(file) === folder).map((file) => basename(file))
+    const lines = folders.map((folder) => `- \`${folder}/\`: ${inFolder(folder).join(', ')}\n`)
+    return `${head}${lines.join('')}${end}`
   })
 }

@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path/posix'
+
+/** The files that these files import, directly or indirectly, and the files themselves. Type imports count: a reader follows them too. */
+export function importClosure(entries) {
+  const files = new Set()
+  const visit = (file) => {
+    if (files.has(file)) return
+    files.add(file)
+    const imports = readFileSync(file, 'utf8').matchAll(/^(?:import|export)\b[^'"]*?\bfrom '(\.[^']+)\.js'/gms)
+    for (const [, specifier] of imports) visit(join(dirname(file), `${specifier}.ts`))
+  }
+  entries.forEach(visit)
+  return [...files].toSorted()
+}
+
+/** Lines of the files, all together. */
+export function countLines(files) {
+  return files.reduce((sum, file) => sum + readFileSync(file, 'utf8').trimEnd().split('\n').length, 0)
+}
