@@ -20,7 +20,7 @@ export interface MongoStub {
 }
 
 /** `respond` gets each command; the response has `ok: 1` unless it says otherwise. */
-export async function startMongoStub(respond: (command: Document) => Document): Promise<MongoStub> {
+export async function startMongoStub(respond: (command: Document) => Document | Promise<Document>): Promise<MongoStub> {
   const commands: Document[] = []
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -34,7 +34,7 @@ export async function startMongoStub(respond: (command: Document) => Document): 
         received = received.subarray(message.length)
         const command = commandIn(message)
         commands.push(command)
-        socket.write(responseTo(message, { ok: 1, ...respond(command) }))
+        void Promise.resolve(respond(command)).then((response) => socket.write(responseTo(message, { ok: 1, ...response })))
       }
     })
   })
@@ -61,12 +61,28 @@ export function isHello(command: Document): boolean {
   return 'hello' in command || 'ismaster' in command
 }
 
-/** A driver says hello in an OP_QUERY, and everything else in an OP_MSG with one section. */
+/** A driver sends hello in an OP_QUERY, and everything else in an OP_MSG, whose sections are a document or named lists of documents. */
 function commandIn(message: Buffer): Document {
-  const isQuery = message.readInt32LE(12) === OP_QUERY
   const afterFlags = HEADER_BYTES + 4
-  const document = isQuery ? message.indexOf(0, afterFlags) + 1 + 8 : afterFlags + 1
-  return BSON.deserialize(message.subarray(document, document + message.readInt32LE(document)))
+  if (message.readInt32LE(12) === OP_QUERY) return documentAt(message, message.indexOf(0, afterFlags) + 1 + 8)
+  const command: Document = {}
+  for (let section = afterFlags; section < message.length; section += 1 + message.readInt32LE(section + 1)) {
+    if (message[section] === 0) Object.assign(command, documentAt(message, section + 1))
+    else Object.assign(command, listAt(message, section + 1))
+  }
+  return command
+}
+
+function documentAt(message: Buffer, offset: number): Document {
+  return BSON.deserialize(message.subarray(offset, offset + message.readInt32LE(offset)))
+}
+
+function listAt(message: Buffer, offset: number): Document {
+  const end = offset + message.readInt32LE(offset)
+  const nameEnd = message.indexOf(0, offset + 4)
+  const documents: Document[] = []
+  for (let next = nameEnd + 1; next < end; next += message.readInt32LE(next)) documents.push(documentAt(message, next))
+  return { [message.toString('utf8', offset + 4, nameEnd)]: documents }
 }
 
 function responseTo(request: Buffer, response: Document): Buffer {
