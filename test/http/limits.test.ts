@@ -77,6 +77,20 @@ describe('a request', () => {
     })
   }
 
+  for (const coding of ['chunked', 'Chunked', 'CHUNKED']) {
+    it(`with Transfer-Encoding: ${coding} has its body read`, async () => {
+      const chunk = `${REX.length.toString(16)}\r\n${REX}\r\n0\r\n\r\n`
+      const response = await answerTo(api.url, post(`Transfer-Encoding: ${coding}`, 'Connection: close') + chunk)
+      expect(response.status).to.equal(201)
+    })
+  }
+
+  it('may ask for a charset of JSON, in any case', async () => {
+    for (const accept of ['application/json; charset=utf-8', 'application/json;Charset=UTF-8']) {
+      expect((await api.send('/v1/pets', { key, headers: { accept } })).status, accept).to.equal(200)
+    }
+  })
+
   it('may follow on the same connection for 75 s', async () => {
     const { hostname, port } = new URL(api.url)
     const socket = connect(Number(port), hostname)
@@ -90,7 +104,7 @@ describe('a request', () => {
 })
 
 describe('the failure limit', () => {
-  it('has its lock-outs counted on /metrics', () =>
+  it('counts the requests of locked-out IP addresses on /metrics', () =>
     withApi({}, async (api) => {
       for (let failure = 0; failure < 30; failure += 1) await api.send('/v1/pets', { key: 'rubbish' })
       for (let request = 0; request < 3; request += 1) {
@@ -103,7 +117,7 @@ describe('the failure limit', () => {
         .and.include('petstore_unauthenticated_requests_total{code="invalid_api_key"} 30\n')
     }))
 
-  describe('that cannot be read', () => {
+  describe('if it cannot be read', () => {
     let api: TestApi
     let failures: UnreadableFailures
 
@@ -117,7 +131,7 @@ describe('the failure limit', () => {
       ['an outage', new StoreUnavailable('away'), 503, 'service_unavailable'],
       ['a bug', new TypeError('hunter2'), 500, 'internal_error'],
     ] as const) {
-      it(`because of ${what} leaves an error body, and a log line for the missing headers`, async () => {
+      it(`because of ${what}, does not replace the error body, and the log reports the missing headers`, async () => {
         failures.error = error
         const response = await api.send('/v1/pets')
         expectError(response, status, code)
@@ -128,13 +142,13 @@ describe('the failure limit', () => {
       })
     }
 
-    it('leaves errors outside the API, and of unknown paths, as they are', async () => {
+    it('does not change errors outside the API', async () => {
       failures.error = new StoreUnavailable('away')
       expectError(await api.send('/nowhere'), 404, 'not_found')
       expectError(await api.send('/livez', { method: 'DELETE' }), 405, 'method_not_allowed')
     })
 
-    it('does not keep OPTIONS outside /v1 from its response', async () => {
+    it('does not affect OPTIONS outside /v1, which does not depend on quotas', async () => {
       failures.error = new StoreUnavailable('away')
       for (const path of ['/livez', '/readyz', '/docs', '/openapi.json', '*']) {
         const { status, headers } = await api.send(path, { method: 'OPTIONS' })

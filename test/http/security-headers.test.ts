@@ -74,14 +74,14 @@ describe('the security headers', () => {
     })
   }
 
-  it('of the docs page stay the same when the client has it already', async () => {
+  it('are complete on 304 of GET /docs', async () => {
     const { headers } = await api.send('/docs')
     const again = await api.send('/docs', { headers: { 'if-none-match': String(headers['etag']) } })
     expect(again.status).to.equal(304)
     expect(securityHeaders(again)).to.deep.equal(PAGE_HEADERS)
   })
 
-  it('of a response to bytes that are not HTTP forbid sniffing and storing', async () => {
+  it('forbid sniffing and storing on the response to bytes that are not HTTP', async () => {
     const rejected = await answerTo(api.url, 'garbage\r\n\r\n')
     expect(rejected.status).to.equal(400)
     expect(rejected.headers).to.include({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' })

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import { connect } from 'node:net'
 import { expect } from 'chai'
 import type { Dependency } from '../../src/adapters/http/admin/health.js'
 import { Health } from '../../src/adapters/http/admin/health.js'
@@ -13,6 +16,7 @@ import { startFakeMongo } from '../support/fake-mongo.js'
 import { Gate } from '../support/gate.js'
 import { HeldPetStore } from '../support/held-pet-store.js'
 import { endProcesses, startService, startServiceUnready } from '../support/process.js'
+import { head } from '../support/raw-socket.js'
 import { sharedSettings } from '../support/replicas.js'
 import { until, within } from '../support/until.js'
 import { ampleKey } from '../support/with-api.js'
@@ -128,7 +132,7 @@ describe('a shutdown', () => {
   })
 })
 
-describe('the process of the service', () => {
+describe('the service process', () => {
   let mongo: FakeMongo
 
   beforeEach(async () => {
@@ -149,11 +153,12 @@ describe('the process of the service', () => {
     creation.open()
 
     const statuses = new Set<number>()
-    for (;;) {
+    const isClosed = async () => {
       const response = await service.send('/readyz').catch(() => undefined)
-      if (!response) break
-      statuses.add(response.status)
+      if (response) statuses.add(response.status)
+      return response === undefined
     }
+    await until('the API is closed', isClosed, AMPLE_MS)
     const { exitCode, stdout } = await within(AMPLE_MS, 'the process ends', service.ended)
     expect([...statuses]).to.deep.equal([503])
     expect(mongo.received('createIndexes').length, 'the start went on').to.be.above(1)
@@ -168,6 +173,34 @@ describe('the process of the service', () => {
     service.signal('SIGUSR2')
     expect(await within(AMPLE_MS, 'the process ends', service.ended)).to.include({ exitCode: 1 })
     expect(service.logLines.filter((line) => line.includes('"msg":"stopping"'))).to.have.lengthOf(1)
+  })
+
+  it('counts on /metrics connections beyond MAX_CONNECTIONS, and clients that disconnect before their response, and no others', async () => {
+    const { url, adminUrl, keys } = await startService({ MAX_CONNECTIONS: '2' })
+    const count = async (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await send(adminUrl, '/metrics')).text)?.[1])
+    const { hostname, port } = new URL(url)
+    const open = () => connect(Number(port), hostname).on('error', () => undefined)
+    const served = async (socket: Socket, bytes = head('GET /livez HTTP/1.1', ['Host: pets'])) => {
+      socket.write(bytes)
+      await once(socket, 'data')
+      return socket
+    }
+    const [patient, hasty] = [await served(open()), await served(open())]
+    await once(open().resume(), 'close')
+    expect(await count('petstore_dropped_connections_total')).to.equal(1)
+
+    await once(patient.end(), 'close')
+    const fields = [
+      'Host: pets',
+      `Authorization: Bearer ${keys.free}`,
+      'Content-Type: application/json',
+      'Content-Length: 9',
+      'Expect: 100-continue',
+    ]
+    await served(hasty, head('POST /v1/pets HTTP/1.1', fields))
+    hasty.resetAndDestroy()
+    await until('a client is counted as gone', async () => (await count('petstore_clients_gone_total')) > 0)
+    expect(await count('petstore_clients_gone_total')).to.equal(1)
   })
 
   it('reports the process on /metrics: CPU time, memory, event loop and garbage collection', async () => {
