@@ -103,20 +103,34 @@ describe('a request', () => {
   })
 })
 
-describe('the failure limit', () => {
-  it('counts the requests of locked-out IP addresses on /metrics', () =>
+describe('/metrics', () => {
+  const metricsOf = async ({ parts }: TestApi) => {
+    const admin = makeServer(parts.adminApi, { log: parts.log })
+    const { text } = await send(await listen(admin, '127.0.0.1', 0), '/metrics').finally(() => admin.close())
+    return text
+  }
+
+  it('counts the requests of locked-out IP addresses', () =>
     withApi({}, async (api) => {
       for (let failure = 0; failure < 30; failure += 1) await api.send('/v1/pets', { key: 'rubbish' })
       for (let request = 0; request < 3; request += 1) {
         expectError(await api.send('/v1/pets', { key: 'rubbish' }), 429, 'too_many_failed_authentications')
       }
-      const admin = makeServer(api.parts.adminApi, { log: api.parts.log })
-      const metrics = await send(await listen(admin, '127.0.0.1', 0), '/metrics').finally(() => admin.close())
-      expect(metrics.text)
+      expect(await metricsOf(api))
         .to.include('petstore_unauthenticated_requests_total{code="too_many_failed_authentications"} 3\n')
         .and.include('petstore_unauthenticated_requests_total{code="invalid_api_key"} 30\n')
     }))
 
+  it('reports durations in seconds, the log in milliseconds', () =>
+    withApi({}, async (api, key) => {
+      await api.send('/v1/pets', { key })
+      const [, seconds] = /^http_request_duration_seconds_sum\{.*\} (\S+)$/m.exec(await metricsOf(api)) ?? []
+      const [line] = api.logLines.filter(({ msg }) => msg === 'request')
+      expect(Number(seconds) * 1000).to.be.closeTo(Number(line?.['ms']), 0.06)
+    }))
+})
+
+describe('the failure limit', () => {
   describe('if it cannot be read', () => {
     let api: TestApi
     let failures: UnreadableFailures

@@ -9,15 +9,20 @@ export interface FakeMongo {
   received(name: string): Document[]
   /** From now on, commands with this name wait at the gate before they get a response. */
   hold(name: string): Gate
+  /** From now on, commands with this name fail with this code of MongoDB. */
+  reject(name: string, code: number): void
   close(): Promise<void>
 }
 
 export async function startFakeMongo(): Promise<FakeMongo> {
   const collections = new Map<string, Document[]>()
   const gates = new Map<string, Gate>()
+  const errorCodes = new Map<string, number>()
   const stub = await startMongoStub(async (command) => {
     const [name = ''] = Object.keys(command)
     await gates.get(name)?.pass()
+    const code = errorCodes.get(name)
+    if (code !== undefined) return { ok: 0, code, errmsg: `rejected with ${code}` }
     return respond(command, (collection) => {
       const documents = collections.get(collection) ?? []
       collections.set(collection, documents)
@@ -32,6 +37,7 @@ export async function startFakeMongo(): Promise<FakeMongo> {
       gates.set(name, gate)
       return gate
     },
+    reject: (name, code) => void errorCodes.set(name, code),
     close: () => stub.close(),
   }
 }

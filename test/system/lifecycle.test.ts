@@ -15,14 +15,14 @@ import type { FakeMongo } from '../support/fake-mongo.js'
 import { startFakeMongo } from '../support/fake-mongo.js'
 import { Gate } from '../support/gate.js'
 import { HeldPetStore } from '../support/held-pet-store.js'
-import { endProcesses, startService, startServiceUnready } from '../support/process.js'
+import { endProcesses, runPetstore, startService, startServiceUnready } from '../support/process.js'
 import { head } from '../support/raw-socket.js'
 import { sharedSettings } from '../support/replicas.js'
 import { until, within } from '../support/until.js'
 import { ampleKey } from '../support/with-api.js'
 
 /** Far above what any step takes, and below the time limit of a test. */
-const AMPLE_MS = 8_000
+const AMPLE_MS = 15_000
 
 /** Nothing listens there. */
 const NO_REDIS = 'redis://127.0.0.1:1'
@@ -31,7 +31,8 @@ const NO_REDIS = 'redis://127.0.0.1:1'
 const CRASH_SCRIPT = "process.on('SIGUSR2', () => { throw new Error('planted') })"
 const CRASH_ON_SIGUSR2 = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(CRASH_SCRIPT)}` }
 
-describe('a shutdown', () => {
+describe('a shutdown', function () {
+  this.timeout(20_000)
   let pets: HeldPetStore
   let checks: Gate
   let closing: Gate
@@ -132,7 +133,8 @@ describe('a shutdown', () => {
   })
 })
 
-describe('the service process', () => {
+describe('the service process', function () {
+  this.timeout(20_000)
   let mongo: FakeMongo
 
   beforeEach(async () => {
@@ -145,7 +147,7 @@ describe('the service process', () => {
 
   it('never becomes ready if it is told to stop during its start', async () => {
     const creation = mongo.hold('createIndexes')
-    const settings = { ...sharedSettings(mongo, NO_REDIS), DRAIN_DELAY_MS: '2000' }
+    const settings = { ...sharedSettings(mongo, NO_REDIS), DRAIN_DELAY_MS: '1500' }
     const service = await startServiceUnready({ api: await freePort(), admin: await freePort() }, settings)
     await until('the start waits for MongoDB alone', () => creation.heldCount === 1 && logs(service.logLines, 'Redis is unavailable'))
     service.signal('SIGTERM')
@@ -164,6 +166,15 @@ describe('the service process', () => {
     expect(mongo.received('createIndexes').length, 'the start went on').to.be.above(1)
     expect(stdout).to.not.include('Listening on')
     expect(exitCode).to.equal(0)
+  })
+
+  it('exits with 1 and one sentence if MongoDB rejects its user, and does not try again', async () => {
+    const unauthorized = 13
+    mongo.reject('createIndexes', unauthorized)
+    const ended = runPetstore(['serve'], { ...sharedSettings(mongo, NO_REDIS), PORT: '0', ADMIN_PORT: '0' })
+    const { exitCode, stderr } = await within(AMPLE_MS, 'the process ends', ended)
+    expect(exitCode).to.equal(1)
+    expect(stderr).to.match(/^[^\n]*\bMONGODB_URL\b[^\n]*\n$/)
   })
 
   it('exits with 1 if an exception is uncaught while it stops', async () => {

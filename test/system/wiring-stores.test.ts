@@ -16,14 +16,15 @@ import { within } from '../support/until.js'
 import { withApi } from '../support/with-api.js'
 
 /** Far above what a command takes. */
-const AMPLE_MS = 8_000
+const AMPLE_MS = 15_000
 
 /** Nothing listens there. */
 const NO_REDIS = 'redis://127.0.0.1:1'
 
 const plans = { ...readConfig({}).plans, failedAuthenticationsPerMinute: 3 }
 
-describe('the process on MongoDB without Redis', () => {
+describe('the process on MongoDB without Redis', function () {
+  this.timeout(20_000)
   let mongo: FakeMongo
   let settings: Settings
 
@@ -84,7 +85,8 @@ describe('failedAuthenticationsPerMinute of the plans file', () => {
     }))
 })
 
-describe('the process on MongoDB and Redis', () => {
+describe('the process on MongoDB and Redis', function () {
+  this.timeout(20_000)
   let redis: RedisDatabase
   let mongo: FakeMongo
 
@@ -130,7 +132,7 @@ describe('the process on MongoDB and Redis', () => {
         .and.to.not.include(hash)
         .and.to.not.match(/"level":/)
     }
-  }).timeout(20_000)
+  })
 })
 
 async function expectFailure(api: TestApi, remaining: number): Promise<void> {
