@@ -3,6 +3,8 @@ import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 import { mock } from 'node:test'
 import { expect } from 'chai'
+import type { Dependency } from '../../src/adapters/http/admin/health.js'
+import { Health } from '../../src/adapters/http/admin/health.js'
 import { MemoryFailedAuthentications } from '../../src/adapters/memory/memory-failed-authentications.js'
 import { listen, makeServer } from '../../src/adapters/http/server/server.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
@@ -103,34 +105,57 @@ describe('a request', () => {
   })
 })
 
-describe('/metrics', () => {
-  const metricsOf = async ({ parts }: TestApi) => {
+describe('the admin port', () => {
+  const get = async ({ parts }: TestApi, path: string) => {
     const admin = makeServer(parts.adminApi, { log: parts.log })
-    const { text } = await send(await listen(admin, '127.0.0.1', 0), '/metrics').finally(() => admin.close())
-    return text
+    return send(await listen(admin, '127.0.0.1', 0), path).finally(() => admin.close())
   }
 
-  it('counts the requests of locked-out IP addresses', () =>
+  it('responds to /health with 503 while a required dependency is down, also if the process is ready', () => {
+    const down: Dependency = { name: 'mongodb', required: true, isUp: async () => false }
+    return withApi({ doubles: { health: new Health([down]) } }, async (api) => {
+      api.parts.health.startAccepting()
+      const { status, text } = await get(api, '/health')
+      expect(status).to.equal(503)
+      expect(JSON.parse(text)).to.deep.include({ status: 'failing', ready: true, dependencies: { mongodb: 'down' } })
+    })
+  })
+
+  it('counts the requests of locked-out IP addresses on /metrics', () =>
     withApi({}, async (api) => {
       for (let failure = 0; failure < 30; failure += 1) await api.send('/v1/pets', { key: 'rubbish' })
       for (let request = 0; request < 3; request += 1) {
         expectError(await api.send('/v1/pets', { key: 'rubbish' }), 429, 'too_many_failed_authentications')
       }
-      expect(await metricsOf(api))
+      expect((await get(api, '/metrics')).text)
         .to.include('petstore_unauthenticated_requests_total{code="too_many_failed_authentications"} 3\n')
         .and.include('petstore_unauthenticated_requests_total{code="invalid_api_key"} 30\n')
     }))
 
-  it('reports durations in seconds, the log in milliseconds', () =>
+  it('reports durations on /metrics in seconds, the log in milliseconds', () =>
     withApi({}, async (api, key) => {
       await api.send('/v1/pets', { key })
-      const [, seconds] = /^http_request_duration_seconds_sum\{.*\} (\S+)$/m.exec(await metricsOf(api)) ?? []
+      const [, seconds] = /^http_request_duration_seconds_sum\{.*\} (\S+)$/m.exec((await get(api, '/metrics')).text) ?? []
       const [line] = api.logLines.filter(({ msg }) => msg === 'request')
       expect(Number(seconds) * 1000).to.be.closeTo(Number(line?.['ms']), 0.06)
     }))
 })
 
 describe('the failure limit', () => {
+  it('is that of the client behind a trusted proxy, also on OPTIONS and errors without a key', () =>
+    withApi({ config: { trustedProxyHops: 1 } }, async (api) => {
+      const from = (client: string) => ({ headers: { 'x-forwarded-for': client } })
+      for (let failure = 0; failure < 3; failure += 1) await api.send('/v1/pets', { key: 'rubbish', ...from('198.51.100.7') })
+      for (const [path, method] of [
+        ['/v1/pets', 'OPTIONS'],
+        ['/nowhere', 'GET'],
+        ['/v1/pets', 'GET'],
+      ] as const) {
+        expect(tripleOf(await api.send(path, { method, ...from('198.51.100.7') })).remaining, `${method} ${path}`).to.equal(27)
+        expect(tripleOf(await api.send(path, { method, ...from('198.51.100.8') })).remaining, `${method} ${path}`).to.equal(30)
+      }
+    }))
+
   describe('if it cannot be read', () => {
     let api: TestApi
     let failures: UnreadableFailures

@@ -186,6 +186,18 @@ describe('the service process', function () {
     expect(service.logLines.filter((line) => line.includes('"msg":"stopping"'))).to.have.lengthOf(1)
   })
 
+  it('exits soon after an uncaught exception, whatever SHUTDOWN_TIMEOUT_MS is and although a client does not read its response', async () => {
+    const service = await startService({ SHUTDOWN_TIMEOUT_MS: '3600000', ...CRASH_ON_SIGUSR2 })
+    const { hostname, port } = new URL(service.url)
+    const reader = connect(Number(port), hostname).on('error', () => undefined)
+    // More than the buffers of the operating system can take.
+    reader.pause().write(head('GET /docs/scalar.js HTTP/1.1', ['Host: pets']).repeat(20))
+    await service.send('/livez')
+    service.signal('SIGUSR2')
+    const ended = within(AMPLE_MS, 'the process ends', service.ended).finally(() => reader.destroy())
+    expect(await ended).to.include({ exitCode: 1 })
+  })
+
   it('counts on /metrics connections beyond MAX_CONNECTIONS, and clients that disconnect before their response, and no others', async () => {
     const { url, adminUrl, keys } = await startService({ MAX_CONNECTIONS: '2' })
     const count = async (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await send(adminUrl, '/metrics')).text)?.[1])
