@@ -114,11 +114,18 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
 
 type Servers = readonly [api: Server, admin: Server]
 
+/** What a shutdown stops. */
+type StoppedParts = Pick<ServiceParts, 'log' | 'health' | 'backingServices'>
+
 /**
  * The shutdown order: readiness, the delay in which load balancers notice, the API, the storage, and last the admin port, which reports on the
  * shutdown. Takes at most `timeoutMs`. What is still open then closes when the process exits.
  */
-async function stop(parts: ServiceParts, { drainDelayMs, idleGraceMs, timeoutMs }: ShutdownOptions, [api, admin]: Servers): Promise<void> {
+export async function stop(
+  parts: StoppedParts,
+  { drainDelayMs, idleGraceMs, timeoutMs }: ShutdownOptions,
+  [api, admin]: Servers,
+): Promise<void> {
   const endMs = performance.now() + timeoutMs
   const leftMs = () => Math.max(0, endMs - performance.now())
   parts.health.stopAccepting()
@@ -130,7 +137,7 @@ async function stop(parts: ServiceParts, { drainDelayMs, idleGraceMs, timeoutMs 
 }
 
 /** If this fails, no data is lost: every acknowledged write is in MongoDB, and every reported request in Redis. */
-async function closeBackingServices({ backingServices, log }: ServiceParts): Promise<void> {
+async function closeBackingServices({ backingServices, log }: StoppedParts): Promise<void> {
   await Promise.all(backingServices.map((service) => service.close())).catch((err: unknown) =>
     log.error({ err }, 'the storage could not be closed'),
   )

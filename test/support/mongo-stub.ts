@@ -61,12 +61,28 @@ export function isHello(command: Document): boolean {
   return 'hello' in command || 'ismaster' in command
 }
 
-/** The driver sends `hello` as OP_QUERY, and every other command as OP_MSG with one section. */
+/** The driver sends `hello` as OP_QUERY, and other commands as OP_MSG, whose sections are a document or named lists of documents. */
 function decodeCommand(message: Buffer): Document {
-  const isQuery = message.readInt32LE(12) === OP_QUERY
   const afterFlags = HEADER_BYTES + 4
-  const document = isQuery ? message.indexOf(0, afterFlags) + 1 + 8 : afterFlags + 1
-  return BSON.deserialize(message.subarray(document, document + message.readInt32LE(document)))
+  if (message.readInt32LE(12) === OP_QUERY) return documentAt(message, message.indexOf(0, afterFlags) + 1 + 8)
+  const command: Document = {}
+  for (let section = afterFlags; section < message.length; section += 1 + message.readInt32LE(section + 1)) {
+    if (message[section] === 0) Object.assign(command, documentAt(message, section + 1))
+    else Object.assign(command, listAt(message, section + 1))
+  }
+  return command
+}
+
+function documentAt(message: Buffer, offset: number): Document {
+  return BSON.deserialize(message.subarray(offset, offset + message.readInt32LE(offset)))
+}
+
+function listAt(message: Buffer, offset: number): Document {
+  const end = offset + message.readInt32LE(offset)
+  const nameEnd = message.indexOf(0, offset + 4)
+  const documents: Document[] = []
+  for (let next = nameEnd + 1; next < end; next += message.readInt32LE(next)) documents.push(documentAt(message, next))
+  return { [message.toString('utf8', offset + 4, nameEnd)]: documents }
 }
 
 function encodeResponse(request: Buffer, response: Document): Buffer {
