@@ -11,7 +11,7 @@ export function importClosure(entries) {
     for (const [, specifier] of imports) visit(join(dirname(file), `${specifier}.ts`))
   }
   entries.forEach(visit)
-  return [...files].toSorted()
+  return [...files].toSorted((a, b) => (a < b ? -1 : 1))
 }
 
 /** Lines of the files, all together. */

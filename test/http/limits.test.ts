@@ -176,7 +176,7 @@ describe('the failure limit', () => {
         expectError(response, status, code)
         expect(response.text).to.not.include('hunter2')
         expect(response.headers).to.not.have.property('x-ratelimit-limit')
-        expect(api.logLines.map(({ msg }) => msg)).to.include('quota headers missing')
+        expect(api.logLines.map(({ msg }) => msg)).to.include('the quota headers could not be set')
         expect(api.logLines.at(-1)).to.include({ msg: 'request', status, code })
       })
     }

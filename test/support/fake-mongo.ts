@@ -2,7 +2,7 @@ import type { Document } from 'mongodb'
 import { Gate } from './gate.js'
 import { helloOf, isHello, startMongoStub } from './mongo-stub.js'
 
-/** A MongoDB that keeps documents and knows as many commands as the service sends. Filters compare fields for equality only. */
+/** A MongoDB that keeps documents and knows as many commands as the service sends. Filters support equality and `$exists: false`. */
 export interface FakeMongo {
   readonly url: string
   /** All commands with this name that were received, oldest first. */
@@ -60,7 +60,9 @@ function respond(command: Document, documentsOf: (collection: string) => Documen
 }
 
 function matching(filter: Document): (document: Document) => boolean {
-  return (document) => Object.entries(filter).every(([field, value]) => document[field] === value)
+  const isMet = (found: unknown, wanted: unknown) =>
+    (wanted as Document | null)?.['$exists'] === false ? found === undefined : found === wanted
+  return (document) => Object.entries(filter).every(([field, wanted]) => isMet(document[field], wanted))
 }
 
 function cursorOf(firstBatch: Document[]): Document {

@@ -42,7 +42,7 @@ describe('the seed store in MongoDB, with two IDs left up to 2^53 − 1,', () =>
     })
 
     it(`rejects three ${collection}, and adds none`, async () => {
-      expect(await rejection(add(3))).to.match(new RegExp(`Fewer than 3 ids of ${collection}`))
+      expect(await rejection(add(3))).to.match(new RegExp(`Fewer than 3 ${collection} IDs are left`))
       expect(added(collection)).to.deep.equal([])
     })
   }
