@@ -4,7 +4,7 @@ import type { ApiKeyLookup } from '../../src/core/ports/api-key-lookup.js'
 import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import type { Clock } from '../../src/core/ports/clock.js'
 import { MovableClock } from '../support/movable-clock.js'
-import { anApiKey, aSecretHash } from './builders.js'
+import { anApiKey, aSecretHash } from '../support/builders.js'
 import { rejection } from './rejection.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 

@@ -4,7 +4,7 @@ import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.j
 import type { ApiKey } from '../../src/core/api-key.js'
 import { ApiKeyNotFound, LimitsRequired } from '../../src/core/errors.js'
 import { makeChangeApiKeyPlan } from '../../src/core/use-cases/change-api-key-plan.js'
-import { anApiKey, somePlans } from '../contracts/builders.js'
+import { anApiKey, somePlans } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
 import type { ApiKey } from '../../src/core/api-key.js'
 import { makeListApiKeys } from '../../src/core/use-cases/list-api-keys.js'
-import { anApiKey, shuffled } from '../contracts/builders.js'
+import { anApiKey, shuffled } from '../support/builders.js'
 import { MovableClock } from '../support/movable-clock.js'
 
 const NOW_MS = new MovableClock().nowMs()

@@ -3,7 +3,7 @@ import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import type { PageRequest } from '../../src/core/page.js'
 import { readPage } from '../../src/core/page.js'
 import type { Pet, PetStatus } from '../../src/core/pet.js'
-import { aPet } from '../contracts/builders.js'
+import { aPet } from '../support/builders.js'
 
 const PETS = [1n, 2n, 3n, 5n, 8n].map((id) => aPet({ id, status: id < 5n ? 'available' : 'sold' }))
 const [one, two, three, five, eight] = PETS as [Pet, Pet, Pet, Pet, Pet]

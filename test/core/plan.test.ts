@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { PlanName, Plans } from '../../src/core/plan.js'
 import { PLAN_NAMES, quotaRulesFor } from '../../src/core/plan.js'
-import { anApiKey, somePlans } from '../contracts/builders.js'
+import { anApiKey, somePlans } from '../support/builders.js'
 
 const PLANS: Plans = somePlans({
   free: { limits: { minute: 1, day: 2 }, mode: 'enforce' },

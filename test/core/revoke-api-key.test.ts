@@ -5,7 +5,7 @@ import type { ApiKey } from '../../src/core/api-key.js'
 import { isUsable } from '../../src/core/api-key.js'
 import { ApiKeyNotFound } from '../../src/core/errors.js'
 import { makeRevokeApiKey } from '../../src/core/use-cases/revoke-api-key.js'
-import { anApiKey } from '../contracts/builders.js'
+import { anApiKey } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 

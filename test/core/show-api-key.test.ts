@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
 import { ApiKeyNotFound } from '../../src/core/errors.js'
 import { makeShowApiKey } from '../../src/core/use-cases/show-api-key.js'
-import { anApiKey } from '../contracts/builders.js'
+import { anApiKey } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 

@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
-import { expectError, tripleOf } from '../support/responses.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 const FAILURES_PER_MINUTE = 30
 const secrets = new CryptoApiKeySecrets()
@@ -18,7 +18,7 @@ describe('an address with too many failed authentications', () => {
   beforeEach(async () => {
     apiKeys = new WatchedApiKeyStore()
     api = await startApi({ doubles: { apiKeyStore: apiKeys } })
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   afterEach(() => api.stop())
 
@@ -31,8 +31,8 @@ describe('an address with too many failed authentications', () => {
 
   function expectLockedOut(answer: TestResponse): void {
     expectError(answer, 429, 'too_many_failed_authentications')
-    expect(tripleOf(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
-    expect(tripleOf(answer).resetSeconds * 1000).to.equal(api.clock.nowMs() + Number(answer.headers['retry-after']) * 1000)
+    expect(readQuotaHeaders(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
+    expect(readQuotaHeaders(answer).resetSeconds * 1000).to.equal(api.clock.nowMs() + Number(answer.headers['retry-after']) * 1000)
     expect(answer.headers).to.not.have.property('www-authenticate')
   }
 
@@ -58,7 +58,7 @@ describe('an address with too many failed authentications', () => {
       for (const headers of [{}, { authorization: 'Basic dXNlcjpwYXNz' }]) {
         const answer = await api.send('/v1/pets', { headers })
         expectError(answer, 401, 'missing_api_key')
-        expect(tripleOf(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: FAILURES_PER_MINUTE })
+        expect(readQuotaHeaders(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: FAILURES_PER_MINUTE })
       }
     }
     await useUp()
@@ -68,7 +68,7 @@ describe('an address with too many failed authentications', () => {
     await useUp()
     const answer = await withoutKey()
     expectError(answer, 401, 'missing_api_key')
-    expect(tripleOf(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
+    expect(readQuotaHeaders(answer)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
     expect(answer.headers).to.include({ 'www-authenticate': 'Bearer realm="petstore"' })
   })
 
@@ -137,7 +137,7 @@ describe('an address with too many failed authentications', () => {
     api.clock.advanceSeconds(1)
     const answer = await withKey('rubbish')
     expectError(answer, 401, 'invalid_api_key')
-    expect(tripleOf(answer).remaining).to.equal(FAILURES_PER_MINUTE - 1)
+    expect(readQuotaHeaders(answer).remaining).to.equal(FAILURES_PER_MINUTE - 1)
   })
 
   it('does not wait longer because it goes on', async () => {
@@ -151,7 +151,7 @@ describe('an address with too many failed authentications', () => {
     await useUp()
     const options = await api.send('/v1/pets', { method: 'OPTIONS' })
     expect(options.status).to.equal(204)
-    expect(tripleOf(options)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
+    expect(readQuotaHeaders(options)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
     for (const path of ['/livez', '/openapi.json', '/docs']) expect((await api.send(path)).status).to.equal(200)
   })
 
@@ -167,7 +167,7 @@ describe('an address with too many failed authentications', () => {
       const remaining: number[] = []
       await withApi({ config: { trustedProxyHops } }, async (own) => {
         for (const each of forwarded)
-          remaining.push(tripleOf(await own.send('/v1/pets', { key: 'rubbish', headers: { 'x-forwarded-for': each } })).remaining)
+          remaining.push(readQuotaHeaders(await own.send('/v1/pets', { key: 'rubbish', headers: { 'x-forwarded-for': each } })).remaining)
       })
       return remaining
     }

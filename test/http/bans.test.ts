@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
+import { expectError, readRateLimitFields, readQuotaHeaders } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { atMinuteStart, retryAfterSeconds, useUp } from '../support/quota-steps.js'
+import { moveToMinuteStart, readRetryAfterSeconds, exhaustQuota } from '../support/quota-steps.js'
 
 const STRIKES = 60
 
@@ -13,7 +13,7 @@ describe('a key that goes on sending after 429', () => {
   beforeEach(async () => {
     api = await startApi()
     key = (await api.issueKey('enterprise', { limits: { minute: 5, day: 100_000 } })).secret
-    await atMinuteStart(api, key)
+    await moveToMinuteStart(api, key)
   })
   afterEach(() => api.stop())
 
@@ -21,7 +21,7 @@ describe('a key that goes on sending after 429', () => {
 
   /** Brings all strikes but the last. Takes 1.5 s of the minute. */
   async function toTheBrink(): Promise<void> {
-    await useUp(api, key)
+    await exhaustQuota(api, key)
     expectError(await list(), 429, 'rate_limit_exceeded')
     api.clock.advanceMs(1500)
     for (let strike = 1; strike < STRIKES; strike += 1) expectError(await list(), 429, 'rate_limit_exceeded')
@@ -29,10 +29,10 @@ describe('a key that goes on sending after 429', () => {
 
   function expectBanned(answer: TestResponse, untilMs: number): void {
     expectError(answer, 429, 'key_temporarily_banned')
-    expect(tripleOf(answer)).to.deep.equal({ limit: 5, remaining: 0, resetSeconds: Math.ceil(untilMs / 1000) })
-    expect(retryAfterSeconds(answer)).to.equal(Math.ceil((untilMs - api.clock.nowMs()) / 1000))
-    for (const field of Object.values(rateLimitFields(answer))) {
-      expect(field).to.include({ remaining: 0, resetInSeconds: retryAfterSeconds(answer) })
+    expect(readQuotaHeaders(answer)).to.deep.equal({ limit: 5, remaining: 0, resetSeconds: Math.ceil(untilMs / 1000) })
+    expect(readRetryAfterSeconds(answer)).to.equal(Math.ceil((untilMs - api.clock.nowMs()) / 1000))
+    for (const field of Object.values(readRateLimitFields(answer))) {
+      expect(field).to.include({ remaining: 0, resetInSeconds: readRetryAfterSeconds(answer) })
     }
   }
 
@@ -42,7 +42,7 @@ describe('a key that goes on sending after 429', () => {
   })
 
   it('is not banned for what was on its way when the limit was reached: rejections within a second are no strikes', async () => {
-    await useUp(api, key)
+    await exhaustQuota(api, key)
     for (let refused = 0; refused < 2 * STRIKES; refused += 1) expectError(await list(), 429, 'rate_limit_exceeded')
     api.clock.advanceMs(1000)
     expectError(await list(), 429, 'rate_limit_exceeded')
@@ -52,14 +52,14 @@ describe('a key that goes on sending after 429', () => {
     for (let minute = 0; minute < 2; minute += 1) {
       await toTheBrink()
       api.clock.advanceSeconds(60)
-      await atMinuteStart(api, key)
+      await moveToMinuteStart(api, key)
     }
     expect(await list()).to.have.property('status', 200)
   })
 
   it('is served after exactly Retry-After, and refused one second earlier', async () => {
     await toTheBrink()
-    const seconds = retryAfterSeconds(await list())
+    const seconds = readRetryAfterSeconds(await list())
     api.clock.advanceSeconds(seconds - 1)
     expectError(await list(), 429, 'key_temporarily_banned')
     api.clock.advanceSeconds(1)
@@ -80,21 +80,21 @@ describe('a key that goes on sending after 429', () => {
 
   it('is banned twice as long the second time, and as long as the first when 24 hours have passed without a ban', async () => {
     await toTheBrink()
-    expect(retryAfterSeconds(await list())).to.equal(60)
+    expect(readRetryAfterSeconds(await list())).to.equal(60)
     api.clock.advanceSeconds(60)
-    await atMinuteStart(api, key)
+    await moveToMinuteStart(api, key)
     await toTheBrink()
-    expect(retryAfterSeconds(await list())).to.equal(120)
+    expect(readRetryAfterSeconds(await list())).to.equal(120)
     api.clock.advanceSeconds(120 + 24 * 60 * 60)
-    await atMinuteStart(api, key)
+    await moveToMinuteStart(api, key)
     await toTheBrink()
-    expect(retryAfterSeconds(await list())).to.equal(60)
+    expect(readRetryAfterSeconds(await list())).to.equal(60)
   })
 
   it('on a plan of more than 60 a minute, needs as many strikes as the plan has requests', async () => {
     const { secret } = await api.issueKey('enterprise', { limits: { minute: 100, day: 100_000 } })
-    await atMinuteStart(api, secret)
-    await useUp(api, secret)
+    await moveToMinuteStart(api, secret)
+    await exhaustQuota(api, secret)
     await api.send('/v1/pets', { key: secret })
     api.clock.advanceMs(1001)
     for (let strike = 1; strike < 100; strike += 1) expectError(await api.send('/v1/pets', { key: secret }), 429, 'rate_limit_exceeded')

@@ -4,8 +4,8 @@ import { BODY_LIMIT_BYTES } from '../../src/adapters/http/pipeline/hardening.js'
 import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { answerTo, exchange, head } from '../support/raw-socket.js'
-import { ampleKey } from '../support/with-api.js'
+import { exchangeOnce, exchange, head } from '../support/raw-socket.js'
+import { issueAmpleKey } from '../support/with-api.js'
 
 const REX = '{"name":"Rex","categoryId":7}'
 
@@ -15,7 +15,7 @@ describe('the body of a request', () => {
 
   before(async () => {
     api = await startApi()
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 
@@ -39,7 +39,7 @@ describe('the body of a request', () => {
     })
 
     it('is 400 when it was announced in chunks, of which there are none', async () => {
-      expectError(await answerTo(api.url, rawHead('Transfer-Encoding: chunked') + chunked()), 400, 'missing_body')
+      expectError(await exchangeOnce(api.url, rawHead('Transfer-Encoding: chunked') + chunked()), 400, 'missing_body')
     })
 
     it('is not one of white space only, which is no JSON', async () => void expectError(await post(' \n'), 400, 'invalid_json'))
@@ -98,12 +98,12 @@ describe('the body of a request', () => {
       expect(BODY_LIMIT_BYTES).to.equal(65_536)
       expect((await post(padded(65_536))).status).to.equal(201)
       const inChunks = rawHead('Transfer-Encoding: chunked') + chunked(padded(65_530), ' '.repeat(6))
-      expect((await answerTo(api.url, inChunks)).status).to.equal(201)
+      expect((await exchangeOnce(api.url, inChunks)).status).to.equal(201)
     })
 
     it('of one byte more is 413, announced or in chunks, and the connection ends', async () => {
-      const announced = await answerTo(api.url, `${rawHead('Content-Length: 65537')}${padded(65_537)}`)
-      const inChunks = await answerTo(api.url, rawHead('Transfer-Encoding: chunked') + chunked(padded(65_530), ' '.repeat(7)))
+      const announced = await exchangeOnce(api.url, `${rawHead('Content-Length: 65537')}${padded(65_537)}`)
+      const inChunks = await exchangeOnce(api.url, rawHead('Transfer-Encoding: chunked') + chunked(padded(65_530), ' '.repeat(7)))
       for (const answer of [announced, inChunks]) {
         expectError(answer, 413, 'payload_too_large')
         expect(answer.headers).to.include({ connection: 'close' })
@@ -116,7 +116,7 @@ describe('the body of a request', () => {
     })
 
     it('that is announced too large is refused before a byte has come', async () => {
-      expectError(await answerTo(api.url, rawHead('Content-Length: 10000000000')), 413, 'payload_too_large')
+      expectError(await exchangeOnce(api.url, rawHead('Content-Length: 10000000000')), 413, 'payload_too_large')
     })
   })
 

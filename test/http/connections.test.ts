@@ -6,7 +6,7 @@ import { expect } from 'chai'
 import { pino } from 'pino'
 import { announceClose, drain, listen, makeServer } from '../../src/adapters/http/server/server.js'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
-import { expectError, tripleOf } from '../support/responses.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { Gate } from '../support/gate.js'
@@ -15,7 +15,7 @@ import type { RawResponse } from '../support/raw-socket.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { exchange, head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 const REX = JSON.stringify({ name: 'Rex', categoryId: 7 })
 
@@ -26,7 +26,7 @@ describe('a connection', () => {
 
   before(async () => {
     api = await startApi()
-    auth = `Authorization: Bearer ${await ampleKey(api)}`
+    auth = `Authorization: Bearer ${await issueAmpleKey(api)}`
   })
   afterEach(() => {
     for (const socket of sockets) socket.destroy()
@@ -59,7 +59,7 @@ describe('a connection', () => {
         const responses = await exchange(api.url, post() + bytes, { end })
         expect(responses.map((response) => response.status)).to.deep.equal([201, status])
         const [created, rejected] = responses as [RawResponse, RawResponse]
-        expect(tripleOf(created).limit).to.equal(100_000)
+        expect(readQuotaHeaders(created).limit).to.equal(100_000)
         expect(rejected.headers['connection']).to.equal('close')
       })
     }
@@ -87,7 +87,7 @@ describe('a connection', () => {
       expect(responses).to.have.length(1)
       const [response] = responses as [RawResponse]
       expectError(response, 400, 'bad_request')
-      expect(tripleOf(response).limit).to.equal(100_000)
+      expect(readQuotaHeaders(response).limit).to.equal(100_000)
       expect(response.headers['connection']).to.equal('close')
     })
   }
@@ -342,12 +342,12 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
       const rejected = await api.send('/v1/pets', { key })
       expectError(rejected, 503, 'service_unavailable')
       expect(rejected.headers['retry-after']).to.equal('1')
-      expect(tripleOf(rejected).limit).to.equal(30)
+      expect(readQuotaHeaders(rejected).limit).to.equal(30)
       expect((await api.send('/livez')).status).to.equal(200)
 
       pets.gate.open()
       expect((await Promise.all(held)).map(({ status }) => status)).to.deep.equal([200, 200])
-      expect(tripleOf(await api.send('/v1/pets', { key })).remaining).to.equal(57)
+      expect(readQuotaHeaders(await api.send('/v1/pets', { key })).remaining).to.equal(57)
     })
   })
 })

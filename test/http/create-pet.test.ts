@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/with-api.js'
 
 const DOG = '\u{1f415}'
 
@@ -12,7 +12,7 @@ describe('POST /v1/pets', () => {
 
   before(async () => {
     api = await startApi()
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 

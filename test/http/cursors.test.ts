@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { expectError, linkTo } from '../support/responses.js'
+import { expectError, findLink } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 const SECRET = 'a cursor secret that is long enough'
 
@@ -13,7 +13,7 @@ describe('a cursor', () => {
 
   before(async () => {
     api = await startApi({ config: { cursorSecret: SECRET } })
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
     cursor = await cursorOf(api, key, '/v1/pets?limit=3')
   })
   after(() => api.stop())
@@ -104,17 +104,17 @@ describe('PUBLIC_URL', () => {
       const listed = await api.send('/v1/pets?limit=2', { key })
       const second = await api.send(`/v1/pets?limit=2&cursor=${await cursorOf(api, key, '/v1/pets?limit=2')}`, { key })
       const created = await api.send('/v1/pets', { method: 'POST', key, body: { name: 'Rex', categoryId: 7 } })
-      expect(linkTo('next', listed)).to.match(/^https:\/\/pets\.example\/shop\/v1\/pets\?limit=2&cursor=/)
-      expect(linkTo('first', second)).to.equal('https://pets.example/shop/v1/pets?limit=2')
-      expect(linkTo('next', await api.send('/v1/store/orders?limit=2', { key }))).to.match(
+      expect(findLink('next', listed)).to.match(/^https:\/\/pets\.example\/shop\/v1\/pets\?limit=2&cursor=/)
+      expect(findLink('first', second)).to.equal('https://pets.example/shop/v1/pets?limit=2')
+      expect(findLink('next', await api.send('/v1/store/orders?limit=2', { key }))).to.match(
         /^https:\/\/pets\.example\/shop\/v1\/store\/orders\?/,
       )
       expect(created.headers.location).to.equal('https://pets.example/shop/v1/pets/11')
-      expect(linkTo('successor-version', await api.send('/v1/pets/1', { key }))).to.equal('https://pets.example/shop/v1/pets')
+      expect(findLink('successor-version', await api.send('/v1/pets/1', { key }))).to.equal('https://pets.example/shop/v1/pets')
     }))
 })
 
 async function cursorOf(api: TestApi, key: string, path: string): Promise<string> {
-  const next = linkTo('next', await api.send(path, { key }))
+  const next = findLink('next', await api.send(path, { key }))
   return new URL(next ?? '', api.url).searchParams.get('cursor') ?? ''
 }

@@ -11,7 +11,7 @@ import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/with-api.js'
 
 const JAVASCRIPT = 'text/javascript; charset=utf-8'
 
@@ -110,7 +110,7 @@ describe('the docs page', () => {
   }
 
   it('is compressed, but responses of the API never are', async () => {
-    const key = await ampleKey(api)
+    const key = await issueAmpleKey(api)
     const { headers } = await api.send('/v1/pets?limit=100', { key, headers: { 'accept-encoding': 'br, gzip' } })
     expect(headers).to.not.have.any.keys('content-encoding', 'vary', 'etag')
   })

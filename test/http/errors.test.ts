@@ -1,8 +1,8 @@
 import { expect } from 'chai'
-import { expectError, tripleOf } from '../support/responses.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/with-api.js'
 
 describe('an error', () => {
   let api: TestApi
@@ -10,7 +10,7 @@ describe('an error', () => {
 
   before(async () => {
     api = await startApi()
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 
@@ -60,7 +60,7 @@ describe('an error', () => {
       it(`${path}, outside /v1, is nothing for everyone, with quota headers as on every error`, async () => {
         const answer = await api.send(path)
         expectError(answer, 404, 'not_found')
-        expect(tripleOf(answer).limit).to.equal(30)
+        expect(readQuotaHeaders(answer).limit).to.equal(30)
       })
     }
   })

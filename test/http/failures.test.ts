@@ -2,14 +2,14 @@ import { expect } from 'chai'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
-import { expectError, tripleOf } from '../support/responses.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { Doubles, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { MovableClock } from '../support/movable-clock.js'
-import { retryAfterSeconds } from '../support/quota-steps.js'
+import { readRetryAfterSeconds } from '../support/quota-steps.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 describe('a failure of ours', () => {
   let api: TestApi
@@ -23,7 +23,7 @@ describe('a failure of ours', () => {
     api = await startApi({
       doubles: { pets, apiKeyStore: apiKeys },
     })
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   afterEach(() => api.stop())
 
@@ -65,7 +65,7 @@ describe('a failure of ours', () => {
       apiKeys.failWith(surprise())
       const answer = await get('/v1/pets')
       expectError(answer, 500, 'internal_error')
-      expect(tripleOf(answer).limit).to.equal(30)
+      expect(readQuotaHeaders(answer).limit).to.equal(30)
     })
 
     it('while the quota is charged is a 500 with all its headers', () => {
@@ -73,7 +73,7 @@ describe('a failure of ours', () => {
       return withApi({ doubles: { quotas } }, async (failing, failingKey) => {
         const answer = await failing.send('/v1/pets', { key: failingKey })
         expectError(answer, 500, 'internal_error')
-        tripleOf(answer)
+        readQuotaHeaders(answer)
       })
     })
 
@@ -90,7 +90,7 @@ describe('a failure of ours', () => {
       return withApi({ doubles }, async (failing, failingKey) => {
         const answer = await failing.send('/v1/pets', { key: failingKey })
         expectError(answer, 503, 'service_unavailable')
-        expect(retryAfterSeconds(answer)).to.be.at.least(1)
+        expect(readRetryAfterSeconds(answer)).to.be.at.least(1)
       })
     })
   })
@@ -107,7 +107,7 @@ describe('a failure of ours', () => {
         pets.failure = away
         const answer = await api.send(path, { key, ...sent })
         expectError(answer, 503, 'service_unavailable')
-        expect(retryAfterSeconds(answer)).to.be.within(1, 10)
+        expect(readRetryAfterSeconds(answer)).to.be.within(1, 10)
         expect(answer.text + JSON.stringify(answer.headers)).to.not.match(/mongo/)
       })
     }
@@ -116,8 +116,8 @@ describe('a failure of ours', () => {
       apiKeys.failWith(away)
       const answer = await get('/v1/pets')
       expectError(answer, 503, 'service_unavailable')
-      expect(retryAfterSeconds(answer)).to.be.within(1, 10)
-      expect(tripleOf(answer).limit).to.equal(30)
+      expect(readRetryAfterSeconds(answer)).to.be.within(1, 10)
+      expect(readQuotaHeaders(answer).limit).to.equal(30)
     })
 
     it('is over with the outage: a key that could not be looked up is looked up again', async () => {
@@ -131,7 +131,7 @@ describe('a failure of ours', () => {
       apiKeys.failWith(away)
       for (let time = 0; time < 40; time += 1) await get('/v1/pets')
       apiKeys.failWith()
-      expect(tripleOf(await api.send('/v1/pets')).remaining).to.equal(30)
+      expect(readQuotaHeaders(await api.send('/v1/pets')).remaining).to.equal(30)
     })
   })
 })

@@ -2,11 +2,11 @@ import { expect } from 'chai'
 import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import { SAMPLE_PETS } from '../../src/adapters/memory/sample-data.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
-import { aPet } from '../contracts/builders.js'
-import { expectError, linkTo } from '../support/responses.js'
+import { aPet } from '../support/builders.js'
+import { expectError, findLink } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 const REMOVED_AT_MS = Date.parse('2030-12-05T00:00:00Z')
 
@@ -18,7 +18,7 @@ describe('GET /v1/pets/{petId}', () => {
   before(async () => {
     pets = new MemoryPetStore(SAMPLE_PETS)
     api = await startApi({ doubles: { pets } })
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 
@@ -83,7 +83,7 @@ describe('GET /v1/pets/{petId}', () => {
     function expectDeprecation({ status, headers }: TestResponse): void {
       expect(headers['deprecation'], `${status}`).to.match(/^@\d{10}$/)
       expect(headers['sunset'], `${status}`).to.equal('Thu, 05 Dec 2030 00:00:00 GMT')
-      expect(linkTo('successor-version', { headers })).to.equal('/v1/pets')
+      expect(findLink('successor-version', { headers })).to.equal('/v1/pets')
     }
 
     it('every answer of the route says, whatever its status', async () => {
@@ -142,7 +142,7 @@ describe('GET /v1/pets/{petId}', () => {
           const answer = await own.send(`/v1/pets/${id}`, { key: ownKey })
           expectError(answer, 410, 'operation_removed')
           expect(answer.headers['sunset']).to.equal('Thu, 05 Dec 2030 00:00:00 GMT')
-          expect(linkTo('successor-version', answer)).to.equal('/v1/pets')
+          expect(findLink('successor-version', answer)).to.equal('/v1/pets')
         }))
     }
 

@@ -6,8 +6,8 @@ import { listen, makeServer } from '../../src/adapters/http/server/server.js'
 import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { send, startApi } from '../support/api.js'
-import { retryAfterSeconds } from '../support/quota-steps.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { readRetryAfterSeconds } from '../support/quota-steps.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 const health = (api: TestApi) => api.parts.health
 
@@ -30,7 +30,7 @@ describe('health', () => {
     const expectUnready = async () => {
       const answer = await api.send('/readyz')
       expectError(answer, 503, 'service_unavailable')
-      expect(retryAfterSeconds(answer)).to.be.within(1, 10)
+      expect(readRetryAfterSeconds(answer)).to.be.within(1, 10)
     }
     await expectUnready()
     health(api).startAccepting()
@@ -54,7 +54,7 @@ describe('health', () => {
   })
 
   it('while the process drains, requests are served on', async () => {
-    const key = await ampleKey(api)
+    const key = await issueAmpleKey(api)
     health(api).startAccepting()
     health(api).stopAccepting()
     expect(await api.send('/v1/pets', { key })).to.include({ status: 200 })
@@ -116,7 +116,7 @@ describe('health', () => {
     const metrics = async () => (await send(url, '/metrics')).text
 
     it('/metrics counts requests by method, route template and status, never by path', async () => {
-      const key = await ampleKey(api)
+      const key = await issueAmpleKey(api)
       for (const id of ['1', '2', '918273645', 'abc']) await api.send(`/v1/pets/${id}`, { key })
       await api.send('/v1/hunter2?hunter2=1', { key })
       await api.send('/hunter2')
@@ -128,7 +128,7 @@ describe('health', () => {
     })
 
     it('/metrics counts the calls of a deprecated operation', async () => {
-      const key = await ampleKey(api)
+      const key = await issueAmpleKey(api)
       for (const path of ['/v1/pets/1', '/v1/pets/999', '/v1/pets', '/v1/store/orders']) await api.send(path, { key })
       expect(await metrics()).to.contain('petstore_deprecated_requests_total{operation="getPet"} 2\n')
     })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/with-api.js'
 
 const REX = '{"name":"Rex","categoryId":7}'
 
@@ -12,7 +12,7 @@ describe('JSON that a client sends', () => {
 
   before(async () => {
     api = await startApi()
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 

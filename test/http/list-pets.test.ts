@@ -3,11 +3,11 @@ import type { Pet } from '../../src/core/pet.js'
 import { PET_STATUSES } from '../../src/core/pet.js'
 import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
-import { aPet, shuffled } from '../contracts/builders.js'
-import { expectError, linkTo } from '../support/responses.js'
+import { aPet, shuffled } from '../support/builders.js'
+import { expectError, findLink } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 const SECRET = 'a cursor secret that is long enough'
 const PETS = 120
@@ -25,16 +25,16 @@ describe('GET /v1/pets', () => {
   before(async () => {
     const pets = new MemoryPetStore(shuffled(numbersTo(PETS)).map(petNumber))
     api = await startApi({ config: { cursorSecret: SECRET }, doubles: { pets } })
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 
   const list = (query = '') => api.send(`/v1/pets${query}`, { key })
-  const follow = (rel: string, answer: TestResponse) => api.send(linkTo(rel, answer) ?? `(there is no link to ${rel})`, { key })
+  const follow = (rel: string, answer: TestResponse) => api.send(findLink(rel, answer) ?? `(there is no link to ${rel})`, { key })
 
   async function pagesFrom(path: string): Promise<TestResponse[]> {
     const pages: TestResponse[] = []
-    for (let target: string | undefined = path; target !== undefined; target = linkTo('next', pages.at(-1) as TestResponse)) {
+    for (let target: string | undefined = path; target !== undefined; target = findLink('next', pages.at(-1) as TestResponse)) {
       pages.push(await api.send(target, { key }))
     }
     return pages
@@ -93,25 +93,25 @@ describe('GET /v1/pets', () => {
     const pages = await pagesFrom('/v1/pets?limit=60')
     expect(pages).to.have.length(2)
     expect(idsOf(pages[1] as TestResponse)).to.have.length(60)
-    expect(linkTo('next', pages[1] as TestResponse)).to.equal(undefined)
+    expect(findLink('next', pages[1] as TestResponse)).to.equal(undefined)
   })
 
   it('the first page links to the next only; the pages behind it lead back to the first', async () => {
     const first = await list('?limit=50&status=pending')
     const middle = await list('?limit=15&status=pending')
     expect(first.headers).to.not.have.property('link')
-    expect(linkTo('first', middle)).to.equal(undefined)
+    expect(findLink('first', middle)).to.equal(undefined)
     const second = await follow('next', middle)
     expect(idsOf(await follow('first', second))).to.deep.equal(idsOf(middle))
   })
 
   it('links are relative, so that no internal address leaks, whatever Host and X-Forwarded-Host say', async () => {
     const answer = await api.send('/v1/pets', { key, headers: { host: 'evil.example', 'x-forwarded-host': 'evil.example' } })
-    expect(linkTo('next', answer)).to.match(/^\/v1\/pets\?/)
+    expect(findLink('next', answer)).to.match(/^\/v1\/pets\?/)
   })
 
   it('the limit may change from page to page', async () => {
-    const cursor = new URL(linkTo('next', await list('?limit=5')) ?? '', api.url).searchParams.get('cursor')
+    const cursor = new URL(findLink('next', await list('?limit=5')) ?? '', api.url).searchParams.get('cursor')
     expect(idsOf(await list(`?limit=3&cursor=${cursor}`))).to.deep.equal([6, 7, 8])
     expect(idsOf(await list(`?cursor=${cursor}`))).to.deep.equal(numbersTo(25).slice(5))
   })
@@ -150,7 +150,7 @@ describe('GET /v1/pets', () => {
       for (let page = 1; target !== undefined; page += 1) {
         const answer = await own.send(target, { key: ownKey })
         seen.push(...idsOf(answer))
-        target = linkTo('next', answer)
+        target = findLink('next', answer)
         // One before everything, one among what was seen, one at the end.
         if (page <= 5) await store(pets, petNumber(page), petNumber((seen.at(-1) ?? 0) - 5), petNumber(200 + page))
       }

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
-import { linkTo } from '../support/responses.js'
+import { findLink } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { answerTo, head } from '../support/raw-socket.js'
+import { exchangeOnce, head } from '../support/raw-socket.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 describe('the log', () => {
   let api: TestApi
@@ -82,7 +82,7 @@ describe('the log', () => {
   ]
   for (const [what, path, sent, wanted] of cases) {
     it(`tells ${what}`, async () => {
-      const lines = await linesOf(path, { key: await ampleKey(api), ...sent })
+      const lines = await linesOf(path, { key: await issueAmpleKey(api), ...sent })
       expect(lines).to.have.length(1)
       expect(lines[0]).to.include(wanted)
     })
@@ -100,10 +100,10 @@ describe('the log', () => {
   })
 
   it('never holds a secret, a body, an id from a path, a query or a cursor', async () => {
-    const key = await ampleKey(api)
+    const key = await issueAmpleKey(api)
     const seen = 'hunter2'
     for (let pet = 0; pet < 3; pet += 1) await api.send('/v1/pets', { method: 'POST', key, body: { name: `name-${seen}`, categoryId: 7 } })
-    const cursor = new URL(linkTo('next', await api.send('/v1/pets?limit=1', { key })) ?? '', api.url).searchParams.get('cursor') ?? ''
+    const cursor = new URL(findLink('next', await api.send('/v1/pets?limit=1', { key })) ?? '', api.url).searchParams.get('cursor') ?? ''
     const before = api.logLines.length
 
     await api.send(`/v1/pets?cursor=${cursor}`, { key })
@@ -117,7 +117,7 @@ describe('the log', () => {
     await api.send('/v1/pets', { method: 'POST', key, body: { name: `${seen}\n`, categoryId: seen } })
     await api.send('/v1/pets', { method: 'POST', key, headers: { 'content-type': 'application/json' }, body: `{"${seen}":1,"${seen}":2}` })
     await api.send('/v1/pets', { method: 'POST', key, headers: { 'idempotency-key': seen }, body: { name: seen, categoryId: 7 } })
-    await answerTo(api.url, head(`GET /${seen} HTTP/9`, [`Authorization: Bearer ${key}`]))
+    await exchangeOnce(api.url, head(`GET /${seen} HTTP/9`, [`Authorization: Bearer ${key}`]))
     pets.failure = new TypeError('a surprise')
     await api.send(`/v1/pets?cursor=${cursor}`, { key })
 
@@ -142,7 +142,7 @@ describe('the log', () => {
   })
 
   it('tells a problem of the caller in one line that is no error', async () => {
-    const key = await ampleKey(api)
+    const key = await issueAmpleKey(api)
     for (const path of ['/v1/pets?limit=0', '/v1/none', '/v1/pets/abc']) {
       const lines = await linesOf(path, { key })
       expect(lines.map(({ level }) => level)).to.deep.equal([30])

@@ -1,10 +1,10 @@
 import { METHODS } from 'node:http'
 import { expect } from 'chai'
-import { expectError, tripleOf } from '../support/responses.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { answerTo, head } from '../support/raw-socket.js'
-import { ampleKey } from '../support/with-api.js'
+import { exchangeOnce, head } from '../support/raw-socket.js'
+import { issueAmpleKey } from '../support/with-api.js'
 
 const ALLOWED: Readonly<Record<string, string>> = {
   '/v1/pets': 'GET, HEAD, OPTIONS, POST',
@@ -23,12 +23,12 @@ describe('the method of a request', () => {
 
   before(async () => {
     api = await startApi()
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 
   const connect = (target: string) =>
-    answerTo(api.url, head(`CONNECT ${target} HTTP/1.1`, ['Host: pets', `Authorization: Bearer ${key}`, 'Connection: close']))
+    exchangeOnce(api.url, head(`CONNECT ${target} HTTP/1.1`, ['Host: pets', `Authorization: Bearer ${key}`, 'Connection: close']))
 
   for (const [path, allow] of Object.entries(ALLOWED)) {
     const known = allow.split(', ')
@@ -40,7 +40,7 @@ describe('the method of a request', () => {
         const answer = method === 'CONNECT' ? await connect(path) : await api.send(path, { method, key })
         expectError(answer, 405, 'method_not_allowed')
         expect(answer.headers['allow'], method).to.equal(allow)
-        expect(tripleOf(answer).remaining, method).to.be.above(0)
+        expect(readQuotaHeaders(answer).remaining, method).to.be.above(0)
       }
       for (const method of known) expect((await api.send(path, { method, key })).status, method).to.be.oneOf([200, 204, 400, 503])
     })
@@ -56,12 +56,12 @@ describe('the method of a request', () => {
   }
 
   it('that nobody knows is a bad request', async () => {
-    const answer = await answerTo(api.url, head('FETCH /v1/pets HTTP/1.1', ['Host: pets']))
+    const answer = await exchangeOnce(api.url, head('FETCH /v1/pets HTTP/1.1', ['Host: pets']))
     expectError(answer, 400, 'bad_request')
   })
 
   it('is judged in capitals only', async () => {
-    expectError(await answerTo(api.url, head('get /v1/pets HTTP/1.1', ['Host: pets'])), 400, 'bad_request')
+    expectError(await exchangeOnce(api.url, head('get /v1/pets HTTP/1.1', ['Host: pets'])), 400, 'bad_request')
   })
 
   describe('HEAD', () => {
@@ -113,7 +113,7 @@ describe('the method of a request', () => {
     }
 
     it('takes no notice of a bad key, Accept or query, and is no failed authentication', async () => {
-      const left = async () => tripleOf(await api.send('/v1/pets', { method: 'OPTIONS' })).remaining
+      const left = async () => readQuotaHeaders(await api.send('/v1/pets', { method: 'OPTIONS' })).remaining
       const before = await left()
       expect((await api.send('/v1/pets?limit=0', { method: 'OPTIONS', key: 'rubbish', headers: { accept: 'text/html' } })).status).to.equal(
         204,
@@ -139,7 +139,7 @@ describe('the method of a request', () => {
       it(`${path} is 404, with quota headers as on every error`, async () => {
         const answer = await api.send(path, { method: 'OPTIONS' })
         expectError(answer, 404, 'not_found')
-        expect(tripleOf(answer).limit).to.equal(30)
+        expect(readQuotaHeaders(answer).limit).to.equal(30)
       })
     }
   })

@@ -2,11 +2,11 @@ import { expect } from 'chai'
 import { MemoryOrderStore } from '../../src/adapters/memory/memory-order-store.js'
 import type { Order } from '../../src/core/order.js'
 import { ORDER_STATUSES } from '../../src/core/order.js'
-import { anOrder, shuffled } from '../contracts/builders.js'
-import { expectError, linkTo } from '../support/responses.js'
+import { anOrder, shuffled } from '../support/builders.js'
+import { expectError, findLink } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/with-api.js'
 
 const ORDERS = 45
 
@@ -21,7 +21,7 @@ describe('GET /v1/store/orders', () => {
 
   before(async () => {
     api = await startApi(holding(...shuffled(numbersTo(ORDERS)).map(orderNumber)))
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 
@@ -69,7 +69,7 @@ describe('GET /v1/store/orders', () => {
       while (target !== undefined) {
         const page: TestResponse = await api.send(target, { key })
         seen.push(...idsOf(page))
-        target = linkTo('next', page)
+        target = findLink('next', page)
       }
       expect(seen).to.deep.equal(idsOf(await list(`?limit=100${query}`)))
       expect(seen).to.have.length(query ? 15 : 45)

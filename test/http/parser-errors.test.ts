@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { connect } from 'node:net'
 import { listen, makeServer } from '../../src/adapters/http/server/server.js'
-import { expectError, tripleOf } from '../support/responses.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import type { Exchange, RawResponse } from '../support/raw-socket.js'
-import { answerTo, exchange, head } from '../support/raw-socket.js'
+import { exchangeOnce, exchange, head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/with-api.js'
 
 describe('what Node refuses by itself', () => {
   let api: TestApi
@@ -17,12 +17,12 @@ describe('what Node refuses by itself', () => {
 
   before(async () => {
     api = await startApi()
-    auth = `Authorization: Bearer ${await ampleKey(api)}`
+    auth = `Authorization: Bearer ${await issueAmpleKey(api)}`
   })
   after(() => api.stop())
 
   const send = (requestLine: string, fields: readonly string[] = ['Host: pets'], options: Exchange & { body?: string } = {}) =>
-    answerTo(api.url, head(requestLine, fields) + (options.body ?? ''), options)
+    exchangeOnce(api.url, head(requestLine, fields) + (options.body ?? ''), options)
 
   /** An error body like any other, a request id that the log knows, and the end of the connection. */
   function expectRejection(answer: RawResponse, status: number, code: string): void {
@@ -107,7 +107,7 @@ describe('what Node refuses by itself', () => {
   it('a missing Host gets 400 over HTTP/1.1 before the key is charged, and is valid over HTTP/1.0', async () => {
     const answer = await send('GET /v1/pets HTTP/1.1', [auth])
     expect(expectError(answer, 400, 'bad_request')).to.match(/Host/)
-    expect(tripleOf(answer).limit).to.equal(30)
+    expect(readQuotaHeaders(answer).limit).to.equal(30)
     expect((await send('GET /v1/pets HTTP/1.0', [auth])).status).to.equal(200)
   })
 
@@ -143,8 +143,8 @@ describe('what Node refuses by itself', () => {
       })
       expect(expectError(answer, 400, 'bad_request')).to.match(message)
       expect(answer.headers['connection']).to.equal('close')
-      expect(tripleOf(answer).limit).to.equal(30)
-      expect(tripleOf(await api.send('/v1/pets', { key: secret })).remaining).to.equal(59)
+      expect(readQuotaHeaders(answer).limit).to.equal(30)
+      expect(readQuotaHeaders(await api.send('/v1/pets', { key: secret })).remaining).to.equal(59)
     })
   }
 
@@ -215,7 +215,7 @@ describe('what Node refuses by itself', () => {
       'a head that does not end': 'GET /v1/pets HTTP/1.1\r\nHost: pets\r\n',
       'a request line that does not end': 'GET /v1/pe',
     })) {
-      it(`${what} is 408 with an error body`, async () => expectRejection(await answerTo(url, bytes), 408, 'request_timeout'))
+      it(`${what} is 408 with an error body`, async () => expectRejection(await exchangeOnce(url, bytes), 408, 'request_timeout'))
     }
   })
 })

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Limits } from '../../src/core/quota.js'
-import { rateLimitFields, tripleOf } from '../support/responses.js'
+import { readRateLimitFields, readQuotaHeaders } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { atMinuteStart } from '../support/quota-steps.js'
+import { moveToMinuteStart } from '../support/quota-steps.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 
 describe('the quota of a key is charged', () => {
@@ -16,7 +16,7 @@ describe('the quota of a key is charged', () => {
     pets = new UnreliablePetStore()
     api = await startApi({ doubles: { pets } })
     key = await keyWith({ minute: 1000, day: 1000 })
-    await atMinuteStart(api, key)
+    await moveToMinuteStart(api, key)
   })
   afterEach(() => api.stop())
 
@@ -24,10 +24,10 @@ describe('the quota of a key is charged', () => {
   const list = (secret: string) => api.send('/v1/pets', { key: secret })
 
   const cost = async (path: string, sent: Sent = {}, status?: number) => {
-    const before = tripleOf(await list(key)).remaining
+    const before = readQuotaHeaders(await list(key)).remaining
     const answer = await api.send(path, sent)
     if (status !== undefined) expect({ ...answer }).to.have.property('status', status)
-    return before - tripleOf(await list(key)).remaining - 1
+    return before - readQuotaHeaders(await list(key)).remaining - 1
   }
 
   const sent: [string, string, Sent, number][] = [
@@ -69,9 +69,9 @@ describe('the quota of a key is charged', () => {
       const failed = await list(key)
       pets.failure = undefined
       expect(failed.status).to.equal(status)
-      expect(tripleOf(failed)).to.deep.equal(tripleOf(before))
-      expect(rateLimitFields(failed)).to.deep.equal(rateLimitFields(before))
-      expect(tripleOf(await list(key)).remaining).to.equal(tripleOf(before).remaining - 1)
+      expect(readQuotaHeaders(failed)).to.deep.equal(readQuotaHeaders(before))
+      expect(readRateLimitFields(failed)).to.deep.equal(readRateLimitFields(before))
+      expect(readQuotaHeaders(await list(key)).remaining).to.equal(readQuotaHeaders(before).remaining - 1)
     })
   }
 

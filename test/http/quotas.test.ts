@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { readConfig } from '../../src/config.js'
 import type { Limits } from '../../src/core/quota.js'
-import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
+import { expectError, readRateLimitFields, readQuotaHeaders } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { atMinuteStart, retryAfterSeconds, useUp } from '../support/quota-steps.js'
+import { moveToMinuteStart, readRetryAfterSeconds, exhaustQuota } from '../support/quota-steps.js'
 import { withApi } from '../support/with-api.js'
 
 const MIDNIGHT_SECONDS = Date.UTC(2026, 10, 21) / 1000
@@ -25,23 +25,26 @@ describe('the quota of a key', () => {
 
     beforeEach(async () => {
       key = (await api.issueKey('free')).secret
-      await atMinuteStart(api, key)
+      await moveToMinuteStart(api, key)
     })
 
     it('serves 60 requests a minute, counting down, and refuses the 61st', async () => {
       const answers: TestResponse[] = []
       for (let request = 0; request < 61; request += 1) answers.push(await list(key))
       expect(answers.map(({ status }) => status)).to.deep.equal([...new Array(60).fill(200), 429])
-      expect(answers.map((answer) => tripleOf(answer).remaining)).to.deep.equal([...Array.from({ length: 60 }, (_, sent) => 59 - sent), 0])
+      expect(answers.map((answer) => readQuotaHeaders(answer).remaining)).to.deep.equal([
+        ...Array.from({ length: 60 }, (_, sent) => 59 - sent),
+        0,
+      ])
     })
 
     it('says on the rejection which limit it was, when it ends and how long to wait', async () => {
-      await useUp(api, key)
+      await exhaustQuota(api, key)
       const refused = await list(key)
       expectError(refused, 429, 'rate_limit_exceeded')
-      expect(tripleOf(refused)).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: api.clock.nowMs() / 1000 + 60 })
+      expect(readQuotaHeaders(refused)).to.deep.equal({ limit: 60, remaining: 0, resetSeconds: api.clock.nowMs() / 1000 + 60 })
       expect(refused.headers['retry-after']).to.equal('60')
-      expect(rateLimitFields(refused)['minute']).to.deep.equal({ quota: 60, windowSeconds: 60, remaining: 0, resetInSeconds: 60 })
+      expect(readRateLimitFields(refused)['minute']).to.deep.equal({ quota: 60, windowSeconds: 60, remaining: 0, resetInSeconds: 60 })
     })
 
     it('of 100 concurrent requests serves exactly 60', async () => {
@@ -51,14 +54,14 @@ describe('the quota of a key', () => {
     })
 
     it('loses nothing of its day to requests that the minute refuses', async () => {
-      const dayLeft = async () => rateLimitFields(await list(key))['day']?.remaining ?? Number.NaN
+      const dayLeft = async () => readRateLimitFields(await list(key))['day']?.remaining ?? Number.NaN
       const before = await dayLeft()
-      await useUp(api, key)
+      await exhaustQuota(api, key)
       for (let refused = 0; refused < 20; refused += 1) expect(await dayLeft()).to.equal(before - 59)
     })
 
     it('is its own: another key is served meanwhile', async () => {
-      await useUp(api, key)
+      await exhaustQuota(api, key)
       expect((await list((await api.issueKey('free')).secret)).status).to.equal(200)
     })
   })
@@ -66,10 +69,10 @@ describe('the quota of a key', () => {
   for (const laterMs of [0, 1, 999, 1000, 1001, 30_500, 58_999, 59_001]) {
     it(`refused ${laterMs} ms into a minute, is served after exactly Retry-After, and refused one second earlier`, async () => {
       const key = await keyWith({ minute: 5, day: 1000 })
-      await atMinuteStart(api, key)
-      await useUp(api, key)
+      await moveToMinuteStart(api, key)
+      await exhaustQuota(api, key)
       api.clock.advanceMs(laterMs)
-      const seconds = retryAfterSeconds(await list(key))
+      const seconds = readRetryAfterSeconds(await list(key))
       api.clock.advanceSeconds(seconds - 1)
       expectError(await list(key), 429, 'rate_limit_exceeded')
       api.clock.advanceSeconds(1)
@@ -80,21 +83,21 @@ describe('the quota of a key', () => {
   for (const [plan, limits] of Object.entries({ free: [60, 1000], pro: [300, 10_000], business: [1000, 100_000] } as const)) {
     it(`on the plan ${plan} is ${limits[0]} a minute and ${limits[1]} a day`, async () => {
       const { secret } = await api.issueKey(plan as 'free' | 'pro' | 'business')
-      const { minute, day } = rateLimitFields(await list(secret))
+      const { minute, day } = readRateLimitFields(await list(secret))
       expect([minute?.quota, day?.quota, minute?.windowSeconds, day?.windowSeconds]).to.deep.equal([...limits, 60, 86_400])
     })
   }
 
   it('on the enterprise plan is what the key was issued with', async () => {
     const key = await keyWith({ minute: 3, day: 5 })
-    await atMinuteStart(api, key)
-    const { minute, day } = rateLimitFields(await list(key))
+    await moveToMinuteStart(api, key)
+    const { minute, day } = readRateLimitFields(await list(key))
     expect([minute?.quota, day?.quota]).to.deep.equal([3, 5])
   })
 
   it('of a key with limits of its own is not that of its plan', async () => {
     const { secret } = await api.issueKey('free', { limits: { minute: 2, day: 1000 } })
-    await atMinuteStart(api, secret)
+    await moveToMinuteStart(api, secret)
     expect([await list(secret), await list(secret), await list(secret)].map(({ status }) => status)).to.deep.equal([200, 200, 429])
   })
 
@@ -103,8 +106,8 @@ describe('the quota of a key', () => {
     for (let request = 0; request < 3; request += 1) await list(key)
     const refused = await list(key)
     expectError(refused, 429, 'daily_quota_exceeded')
-    expect(tripleOf(refused)).to.deep.equal({ limit: 3, remaining: 0, resetSeconds: MIDNIGHT_SECONDS })
-    api.clock.advanceSeconds(retryAfterSeconds(refused) - 1)
+    expect(readQuotaHeaders(refused)).to.deep.equal({ limit: 3, remaining: 0, resetSeconds: MIDNIGHT_SECONDS })
+    api.clock.advanceSeconds(readRetryAfterSeconds(refused) - 1)
     expectError(await list(key), 429, 'daily_quota_exceeded')
     api.clock.advanceSeconds(1)
     expect(await list(key)).to.have.property('status', 200)
@@ -113,26 +116,26 @@ describe('the quota of a key', () => {
 
   it('used up in both windows is told by the one that ends last', async () => {
     const key = await keyWith({ minute: 3, day: 3 })
-    await useUp(api, key)
+    await exhaustQuota(api, key)
     const refused = await list(key)
     expectError(refused, 429, 'daily_quota_exceeded')
-    expect(tripleOf(refused).resetSeconds).to.equal(MIDNIGHT_SECONDS)
+    expect(readQuotaHeaders(refused).resetSeconds).to.equal(MIDNIGHT_SECONDS)
   })
 
   it('is told by the window with the fewest requests left; a tie goes to the day', async () => {
-    const limitTold = async (limits: Limits) => tripleOf(await list(await keyWith(limits))).limit
+    const limitTold = async (limits: Limits) => readQuotaHeaders(await list(await keyWith(limits))).limit
     expect(await limitTold({ minute: 10, day: 11 })).to.equal(10)
     expect(await limitTold({ minute: 11, day: 10 })).to.equal(10)
     const tied = await list(await keyWith({ minute: 10, day: 10 }))
-    expect(tripleOf(tied).resetSeconds).to.equal(MIDNIGHT_SECONDS)
+    expect(readQuotaHeaders(tied).resetSeconds).to.equal(MIDNIGHT_SECONDS)
   })
 
   it('is told twice, by the triple and by the IETF fields, and both agree', async () => {
     const key = await keyWith({ minute: 4, day: 6 })
     for (let request = 0; request < 30; request += 1) {
       const answer = await list(key)
-      const { limit, remaining, resetSeconds } = tripleOf(answer)
-      const fields = rateLimitFields(answer)
+      const { limit, remaining, resetSeconds } = readQuotaHeaders(answer)
+      const fields = readRateLimitFields(answer)
       expect(Object.keys(fields)).to.deep.equal(['minute', 'day'])
       const resetInSeconds = Math.ceil(resetSeconds - api.clock.nowMs() / 1000)
       const agreeing = Object.values(fields).filter(
@@ -150,11 +153,11 @@ describe('the quota of a key', () => {
     const shadow = { ...plans, plans: { ...plans.plans, free: { ...plans.plans.free, mode: 'shadow' as const } } }
     await withApi({ config: { plans: shadow } }, async (own) => {
       const { secret } = await own.issueKey('free')
-      await atMinuteStart(own, secret)
+      await moveToMinuteStart(own, secret)
       const answers: TestResponse[] = []
       for (let request = 0; request < 70; request += 1) answers.push(await own.send('/v1/pets', { key: secret }))
       expect(answers.every(({ status }) => status === 200)).to.equal(true)
-      expect(tripleOf(answers.at(-1) as TestResponse)).to.include({ limit: 60, remaining: 0 })
+      expect(readQuotaHeaders(answers.at(-1) as TestResponse)).to.include({ limit: 60, remaining: 0 })
       expect(answers.at(-1)?.headers).to.not.have.property('retry-after')
       const metrics = await own.parts.metrics.registry.metrics()
       expect(metrics).to.contain('petstore_quota_verdicts_total{plan="free",verdict="shadow"} 10')

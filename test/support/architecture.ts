@@ -13,7 +13,7 @@ export interface Violation {
 }
 
 /** Applies the import rules of the repository, which is the working directory, to the sources under `root`/src. */
-export async function architectureViolations(root: string): Promise<Violation[]> {
+export async function findArchitectureViolations(root: string): Promise<Violation[]> {
   const rulesFile = join(process.cwd(), '.dependency-cruiser.mjs')
   const { inhabited } = (await import(pathToFileURL(rulesFile).href)) as { inhabited: string[] }
   const files = sourceFiles(root)

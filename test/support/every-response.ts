@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { SAMPLE_PETS } from '../../src/adapters/memory/sample-data.js'
-import { expectError, rateLimitFields, tripleOf } from './responses.js'
+import { expectError, readRateLimitFields, readQuotaHeaders } from './responses.js'
 import type { TestApi } from './api.js'
 import type { Swept } from './sweep.js'
 import { sweep, sweepFailures, sweepRemoved } from './sweep.js'
@@ -39,7 +39,7 @@ export function describeEveryResponse(where: string, open: (context: Mocha.Conte
 
     it('carries X-RateLimit-Limit, -Remaining and -Reset: whole numbers, 0 to the limit, and a time to come', () => {
       forEach(({ answer, atMs }) => {
-        const { limit, remaining, resetSeconds } = tripleOf(answer)
+        const { limit, remaining, resetSeconds } = readQuotaHeaders(answer)
         expect(limit).to.be.at.least(1)
         expect(remaining).to.be.within(0, limit)
         expect(resetSeconds * 1000).to.be.above(atMs)
@@ -48,9 +48,9 @@ export function describeEveryResponse(where: string, open: (context: Mocha.Conte
 
     it('carries RateLimit-Policy and RateLimit, of which one window agrees with the triple', () => {
       forEach(({ answer, atMs }) => {
-        const { limit, remaining, resetSeconds } = tripleOf(answer)
+        const { limit, remaining, resetSeconds } = readQuotaHeaders(answer)
         const resetInSeconds = Math.ceil(resetSeconds - atMs / 1000)
-        const windows = Object.values(rateLimitFields(answer))
+        const windows = Object.values(readRateLimitFields(answer))
         expect(
           windows.some((each) => each.quota === limit && each.remaining === remaining && each.resetInSeconds === resetInSeconds),
         ).to.equal(true)

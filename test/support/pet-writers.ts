@@ -1,5 +1,5 @@
 import type { TestResponse } from './api.js'
-import { linkTo } from './responses.js'
+import { findLink } from './responses.js'
 import type { ServiceProcess } from './process.js'
 
 export interface Written {
@@ -79,6 +79,6 @@ export interface ListedPet {
 export async function allPets(service: ServiceProcess, key: string, path = '/v1/pets?limit=100'): Promise<ListedPet[]> {
   const answer = await service.send(path, { key })
   if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}: ${answer.text}`)
-  const next = linkTo('next', answer)
+  const next = findLink('next', answer)
   return [...(answer.json as ListedPet[]), ...(next === undefined ? [] : await allPets(service, key, next))]
 }

@@ -42,7 +42,7 @@ export async function exchange(
 }
 
 /** The only answer to the bytes. */
-export async function answerTo(url: string, bytes: string | Uint8Array, options: Exchange = {}): Promise<RawResponse> {
+export async function exchangeOnce(url: string, bytes: string | Uint8Array, options: Exchange = {}): Promise<RawResponse> {
   const answers = await exchange(url, bytes, options)
   const [answer] = answers
   if (!answer || answers.length > 1) throw new Error(`${answers.length} answers came instead of one`)

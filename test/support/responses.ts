@@ -23,7 +23,7 @@ export interface Triple {
 }
 
 /** The X-RateLimit triple, each a whole number in plain decimal. */
-export function tripleOf({ headers }: Pick<TestResponse, 'headers'>): Triple {
+export function readQuotaHeaders({ headers }: Pick<TestResponse, 'headers'>): Triple {
   const number = (name: string) => {
     expect(headers, name).to.have.property(name).that.matches(/^\d+$/)
     return Number(headers[name])
@@ -40,7 +40,7 @@ export interface WindowFields {
 }
 
 /** `RateLimit-Policy` and `RateLimit`, read to the letter and put together by the name of the window. */
-export function rateLimitFields({ headers }: Pick<TestResponse, 'headers'>): Readonly<Record<string, WindowFields>> {
+export function readRateLimitFields({ headers }: Pick<TestResponse, 'headers'>): Readonly<Record<string, WindowFields>> {
   const policies = items(headers['ratelimit-policy'], /^"([a-z-]+)";q=(\d+);w=(\d+)$/)
   const states = items(headers['ratelimit'], /^"([a-z-]+)";r=(\d+);t=(\d+)$/)
   expect(states.map(([name]) => name)).to.deep.equal(policies.map(([name]) => name))
@@ -64,7 +64,7 @@ function items(field: string | string[] | undefined, shape: RegExp): string[][] 
 }
 
 /** The target of the link with this relation; undefined where there is none. */
-export function linkTo(rel: string, { headers }: Pick<TestResponse, 'headers'>): string | undefined {
+export function findLink(rel: string, { headers }: Pick<TestResponse, 'headers'>): string | undefined {
   const links = typeof headers['link'] === 'string' ? headers['link'].split(/, (?=<)/) : []
   const targets = links.flatMap((link) => {
     const [, target, relation] = /^<([^>]*)>; rel="([^"]*)"$/.exec(link) ?? []

@@ -4,7 +4,7 @@ import type { Plans } from '../../src/core/plan.js'
 import { GET_PET_REMOVED_AT_MS } from '../../src/core/use-cases/get-pet.js'
 import type { TestResponse, Sent, TestApi } from './api.js'
 import type { UnreliablePetStore } from './unreliable-pet-store.js'
-import { ampleKey } from './with-api.js'
+import { issueAmpleKey } from './with-api.js'
 
 /** One request of a sweep over routes, callers and problems, with what came of it. */
 export interface Swept {
@@ -79,7 +79,7 @@ export async function sweep(api: TestApi): Promise<Swept[]> {
   const callers: Readonly<Record<string, string | undefined>> = {
     'no key': undefined,
     'a bad key': 'pst_live_rubbish',
-    'a good key': await ampleKey(api),
+    'a good key': await issueAmpleKey(api),
     'a key used up': await usedUpKey(api),
     'a revoked key': await revokedKey(api),
     'a banned key': await bannedKey(api),
@@ -95,7 +95,7 @@ export async function sweep(api: TestApi): Promise<Swept[]> {
 
 /** Requests that fail because `pets`, which the service works on, fails: by a surprise, and by being away. */
 export async function sweepFailures(api: TestApi, pets: UnreliablePetStore): Promise<Swept[]> {
-  const key = await ampleKey(api)
+  const key = await issueAmpleKey(api)
   const swept: Swept[] = []
   for (const failure of [new TypeError('a surprise'), new StoreUnavailable('no answer in time')]) {
     pets.failure = failure
@@ -109,7 +109,7 @@ export async function sweepFailures(api: TestApi, pets: UnreliablePetStore): Pro
 
 /** Requests of what was removed. Moves the clock by years. */
 export async function sweepRemoved(api: TestApi): Promise<Swept[]> {
-  const key = await ampleKey(api)
+  const key = await issueAmpleKey(api)
   api.clock.moveTo(GET_PET_REMOVED_AT_MS)
   const [got, headed] = [{ key }, { key, method: 'HEAD' }]
   return [await sweepOne(api, 'a late caller', '/v1/pets/1', got), await sweepOne(api, 'a late caller', '/v1/pets/1', headed)]

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeF
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
-import { architectureViolations, type Violation } from '../support/architecture.js'
+import { findArchitectureViolations, type Violation } from '../support/architecture.js'
 
 type Files = Record<string, string>
 
@@ -40,11 +40,11 @@ describe('the import rules', () => {
   afterEach(() => rmSync(root, { recursive: true }))
 
   it('hold in the source tree', async () => {
-    expect(await architectureViolations(process.cwd())).to.deep.equal([])
+    expect(await findArchitectureViolations(process.cwd())).to.deep.equal([])
   })
 
   it('allow what each part is there for', async () => {
-    expect(await architectureViolations(root)).to.deep.equal([])
+    expect(await findArchitectureViolations(root)).to.deep.equal([])
   })
 
   forbid('core a type of a node: module', 'src/core/pet.ts', "import type { Hash } from 'node:crypto'\nexport type Pet = Hash", [
@@ -153,19 +153,19 @@ describe('the import rules', () => {
   ]) {
     it(`refuse to speak of ${place} when it holds nothing`, async () => {
       rmSync(join(root, place), { recursive: true })
-      expect(rulesIn(await architectureViolations(root))).to.include('rules-speak-of-something')
+      expect(rulesIn(await findArchitectureViolations(root))).to.include('rules-speak-of-something')
     })
   }
 
   it('refuse a tree without sources', async () => {
     rmSync(join(root, 'src'), { recursive: true })
-    expect(rulesIn(await architectureViolations(root))).to.deep.equal(['rules-speak-of-something'])
+    expect(rulesIn(await findArchitectureViolations(root))).to.deep.equal(['rules-speak-of-something'])
   })
 
   function forbid(what: string, file: string, text: string, rules: string[]): void {
     it(`forbid ${what}`, async () => {
       write({ ...neighbours, [file]: text })
-      expect(rulesIn(await architectureViolations(root))).to.deep.equal(rules)
+      expect(rulesIn(await findArchitectureViolations(root))).to.deep.equal(rules)
     })
   }
 

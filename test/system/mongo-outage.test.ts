@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectError, rateLimitFields } from '../support/responses.js'
+import { expectError, readRateLimitFields } from '../support/responses.js'
 import { freePort } from '../support/engines/free-port.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { anOwnRedis, aRedisDatabase } from '../support/engines/redis-engine.js'
@@ -179,6 +179,6 @@ describe('the service, when MongoDB goes away', () => {
   async function remainingToday(service: ServiceProcess): Promise<number> {
     const answer = await service.send('/v1/pets?limit=1', { key })
     expect(answer.status).to.equal(200)
-    return rateLimitFields(answer)['day']?.remaining ?? Number.NaN
+    return readRateLimitFields(answer)['day']?.remaining ?? Number.NaN
   }
 })

@@ -1,5 +1,5 @@
 import { AssertionError, expect } from 'chai'
-import { tripleOf } from '../support/responses.js'
+import { readQuotaHeaders } from '../support/responses.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
@@ -94,7 +94,7 @@ describe(`${REPLICAS} replicas, asked ${REQUESTS} times within a minute by ${CLI
       const outcome = { answered: countByStatus(hits), dayUsed: day.used }
       console.error(`Figures: ${what}: ${JSON.stringify(outcome)}, Redis found away ${vainWaits} times`)
       const served = hits.filter(({ status }) => status === 200)
-      return { outcome, left: served.map((hit) => tripleOf(hit).remaining).toSorted((one, other) => one - other), vainWaits }
+      return { outcome, left: served.map((hit) => readQuotaHeaders(hit).remaining).toSorted((one, other) => one - other), vainWaits }
     }
 
     async function timesUnavailable(): Promise<number> {

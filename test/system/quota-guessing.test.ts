@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import type { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
-import { tripleOf } from '../support/responses.js'
+import { readQuotaHeaders } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
@@ -16,7 +16,7 @@ import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
 import { until } from '../support/until.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/with-api.js'
 
 const REPLICAS = 2
 const CLIENTS_EACH = 16
@@ -78,7 +78,7 @@ describe(`${GUESSES} well-formed keys guessed at one address, on ${REPLICAS} rep
     })
 
     it('are all answered with what the address has left: the triple on every one', () => {
-      for (const { limit, remaining } of guessed.map(tripleOf)) {
+      for (const { limit, remaining } of guessed.map(readQuotaHeaders)) {
         expect(limit).to.equal(FAILURES_PER_MINUTE)
         expect(remaining).to.be.within(0, limit)
       }
@@ -162,7 +162,7 @@ describe(`${GUESSES} well-formed keys guessed at one address, on ${REPLICAS} rep
 
     it('are not looked up, each one new, while a key that the replica has verified is served', async () => {
       const [api] = apis as [TestApi]
-      const key = await ampleKey(api)
+      const key = await issueAmpleKey(api)
       expect((await api.send('/v1/pets', { key })).status).to.equal(200)
       await guessOn([api])
       const lookUps = store.queries.length

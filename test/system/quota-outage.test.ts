@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
-import { tripleOf } from '../support/responses.js'
+import { readQuotaHeaders } from '../support/responses.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
@@ -187,7 +187,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
       })
 
       it('every answer carries the triple', () => {
-        for (const { limit, remaining } of [...steady, ...hot].map(tripleOf)) expect(remaining).to.be.within(0, limit)
+        for (const { limit, remaining } of [...steady, ...hot].map(readQuotaHeaders)) expect(remaining).to.be.within(0, limit)
       })
 
       it('one key is admitted at most twice its limit and once per replica in that minute', () => {
@@ -223,7 +223,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 /** Whether each replica in turn says that a key has one left less than the one before it has said. */
 async function countDownTogether(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
   const left: number[] = []
-  for (const replica of replicas) left.push(tripleOf(await replica.send('/v1/pets', { key })).remaining)
+  for (const replica of replicas) left.push(readQuotaHeaders(await replica.send('/v1/pets', { key })).remaining)
   return left.every((each, index) => index === 0 || each === (left[index - 1] ?? 0) - 1)
 }
 

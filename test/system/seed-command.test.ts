@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import type { Db } from 'mongodb'
 import { makeSeed } from '../../src/core/use-cases/seed.js'
 import { runProgram } from '../support/command-line.js'
-import { linkTo } from '../support/responses.js'
+import { findLink } from '../support/responses.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
@@ -76,7 +76,7 @@ describe('petstore seed', function () {
         const answer = await service.send(page, { key })
         expect(answer.status).to.equal(200)
         ids.push(...(answer.json as { id: number }[]).map(({ id }) => id))
-        page = linkTo('next', answer)
+        page = findLink('next', answer)
       }
       expect(ids).to.deep.equal(Array.from({ length: count }, (_, index) => index + 1))
     }

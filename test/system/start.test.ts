@@ -7,8 +7,8 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { startUpNotice } from '../../src/adapters/cli/start-up-notice.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
-import { somePlans } from '../contracts/builders.js'
-import { rateLimitFields } from '../support/responses.js'
+import { somePlans } from '../support/builders.js'
+import { readRateLimitFields } from '../support/responses.js'
 import type { TestResponse } from '../support/api.js'
 import { findProgram } from '../support/engines/find-program.js'
 import { setUpPackages } from '../support/engines/machine.js'
@@ -52,7 +52,7 @@ describe('the service, started with nothing but Node', () => {
 
       const answer = await service.send('/v1/pets', { key: service.keys[plan] })
       expect(answer.status).to.equal(200)
-      const quotas = rateLimitFields(answer)
+      const quotas = readRateLimitFields(answer)
       expect([quotas['minute']?.quota, quotas['day']?.quota]).to.deep.equal([Number(minute), Number(day)])
     })
   }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { MongoApiKeyStore } from '../../../src/adapters/mongo/mongo-api-key-store.js'
 import { StoreUnavailable } from '../../../src/core/errors.js'
-import { anApiKey } from '../../contracts/builders.js'
+import { anApiKey } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import { anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
