@@ -5,7 +5,7 @@ import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const FAILURES_PER_MINUTE = 30
 const secrets = new CryptoApiKeySecrets()

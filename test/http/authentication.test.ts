@@ -3,7 +3,7 @@ import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secr
 import { expectError, readRateLimitFields, readQuotaHeaders } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const secrets = new CryptoApiKeySecrets()
 

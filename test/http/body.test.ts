@@ -5,7 +5,7 @@ import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { exchangeOnce, exchange, head } from '../support/raw-socket.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const REX = '{"name":"Rex","categoryId":7}'
 

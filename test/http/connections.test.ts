@@ -15,7 +15,7 @@ import type { RawResponse } from '../support/raw-socket.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { exchange, head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const REX = JSON.stringify({ name: 'Rex', categoryId: 7 })
 

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const DOG = '\u{1f415}'
 

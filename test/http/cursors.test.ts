@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { expectError, findLink } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const SECRET = 'a cursor secret that is long enough'
 

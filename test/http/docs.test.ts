@@ -11,7 +11,7 @@ import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const JAVASCRIPT = 'text/javascript; charset=utf-8'
 

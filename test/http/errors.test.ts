@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 describe('an error', () => {
   let api: TestApi

@@ -9,7 +9,7 @@ import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { readRetryAfterSeconds } from '../support/quota-steps.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 describe('a failure of ours', () => {
   let api: TestApi

@@ -6,7 +6,7 @@ import { aPet } from '../support/builders.js'
 import { expectError, findLink } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const REMOVED_AT_MS = Date.parse('2030-12-05T00:00:00Z')
 

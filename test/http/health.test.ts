@@ -7,7 +7,7 @@ import { expectError } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { send, startApi } from '../support/api.js'
 import { readRetryAfterSeconds } from '../support/quota-steps.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const health = (api: TestApi) => api.parts.health
 

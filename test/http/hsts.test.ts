@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { withApi } from '../support/with-api.js'
+import { withApi } from '../support/api.js'
 
 /** Successes, errors before and after routing, and everything outside the API. */
 const REQUESTS: readonly [path: string, method?: string][] = [

@@ -5,7 +5,7 @@ import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import { expectError } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -4,7 +4,7 @@ import { INT64_MAX, INT64_MIN } from '../../src/core/int64.js'
 import { expectError } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 describe('a categoryId', () => {
   let api: TestApi

@@ -7,7 +7,7 @@ import { aPet, shuffled } from '../support/builders.js'
 import { expectError, findLink } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const SECRET = 'a cursor secret that is long enough'
 const PETS = 120

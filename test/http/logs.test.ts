@@ -4,7 +4,7 @@ import type { Sent, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { exchangeOnce, head } from '../support/raw-socket.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 describe('the log', () => {
   let api: TestApi

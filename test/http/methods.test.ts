@@ -4,7 +4,7 @@ import { expectError, readQuotaHeaders } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { exchangeOnce, head } from '../support/raw-socket.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const ALLOWED: Readonly<Record<string, string>> = {
   '/v1/pets': 'GET, HEAD, OPTIONS, POST',

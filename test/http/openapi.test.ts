@@ -13,7 +13,7 @@ import { send, startApi } from '../support/api.js'
 import type { Swept } from '../support/sweep.js'
 import { patientPlans, sweep, sweepFailures, sweepRemoved } from '../support/sweep.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
-import { withApi } from '../support/with-api.js'
+import { withApi } from '../support/api.js'
 
 interface Reference {
   readonly $ref: string

@@ -6,7 +6,7 @@ import { anOrder, shuffled } from '../support/builders.js'
 import { expectError, findLink } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { issueAmpleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const ORDERS = 45
 

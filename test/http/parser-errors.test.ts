@@ -9,7 +9,7 @@ import { startApi } from '../support/api.js'
 import type { Exchange, RawResponse } from '../support/raw-socket.js'
 import { exchangeOnce, exchange, head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 describe('what Node refuses by itself', () => {
   let api: TestApi

@@ -5,7 +5,7 @@ import { expectError, readRateLimitFields, readQuotaHeaders } from '../support/r
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { moveToMinuteStart, readRetryAfterSeconds, exhaustQuota } from '../support/quota-steps.js'
-import { withApi } from '../support/with-api.js'
+import { withApi } from '../support/api.js'
 
 const MIDNIGHT_SECONDS = Date.UTC(2026, 10, 21) / 1000
 

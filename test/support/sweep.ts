@@ -4,7 +4,7 @@ import type { Plans } from '../../src/core/plan.js'
 import { GET_PET_REMOVED_AT_MS } from '../../src/core/use-cases/get-pet.js'
 import type { TestResponse, Sent, TestApi } from './api.js'
 import type { UnreliablePetStore } from './unreliable-pet-store.js'
-import { issueAmpleKey } from './with-api.js'
+import { issueAmpleKey } from './api.js'
 
 /** One request of a sweep over routes, callers and problems, with what came of it. */
 export interface Swept {

@@ -16,7 +16,7 @@ import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
 import { until } from '../support/until.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { issueAmpleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const REPLICAS = 2
 const CLIENTS_EACH = 16
