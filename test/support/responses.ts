@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { TestResponse } from './api.js'
 
-/** Checks that the answer is the specification's Error body and nothing more. Returns its message. */
+/** Checks the status, the content type, and that the body is an `Error` of the specification without extra fields. Returns its message. */
 export function expectError(
   { status, headers, text }: Pick<TestResponse, 'status' | 'headers' | 'text'>,
   wanted: number,
@@ -16,14 +16,14 @@ export function expectError(
   return body.message
 }
 
-export interface Triple {
+export interface QuotaHeaders {
   readonly limit: number
   readonly remaining: number
   readonly resetSeconds: number
 }
 
-/** The X-RateLimit triple, each a whole number in plain decimal. */
-export function readQuotaHeaders({ headers }: Pick<TestResponse, 'headers'>): Triple {
+/** Reads `X-RateLimit-Limit`, `-Remaining` and `-Reset`. Each must be a whole number. */
+export function readQuotaHeaders({ headers }: Pick<TestResponse, 'headers'>): QuotaHeaders {
   const number = (name: string) => {
     expect(headers, name).to.have.property(name).that.matches(/^\d+$/)
     return Number(headers[name])
@@ -31,7 +31,7 @@ export function readQuotaHeaders({ headers }: Pick<TestResponse, 'headers'>): Tr
   return { limit: number('x-ratelimit-limit'), remaining: number('x-ratelimit-remaining'), resetSeconds: number('x-ratelimit-reset') }
 }
 
-/** What the IETF draft's two fields say of one window. */
+/** One window in the two fields of the IETF draft. */
 export interface WindowFields {
   readonly quota: number
   readonly windowSeconds: number
@@ -39,10 +39,10 @@ export interface WindowFields {
   readonly resetInSeconds: number
 }
 
-/** `RateLimit-Policy` and `RateLimit`, read to the letter and put together by the name of the window. */
+/** Reads `RateLimit-Policy` and `RateLimit`, which must contain the same windows, by the name of the window. */
 export function readRateLimitFields({ headers }: Pick<TestResponse, 'headers'>): Readonly<Record<string, WindowFields>> {
-  const policies = items(headers['ratelimit-policy'], /^"([a-z-]+)";q=(\d+);w=(\d+)$/)
-  const states = items(headers['ratelimit'], /^"([a-z-]+)";r=(\d+);t=(\d+)$/)
+  const policies = parseItems(headers['ratelimit-policy'], /^"([a-z-]+)";q=(\d+);w=(\d+)$/)
+  const states = parseItems(headers['ratelimit'], /^"([a-z-]+)";r=(\d+);t=(\d+)$/)
   expect(states.map(([name]) => name)).to.deep.equal(policies.map(([name]) => name))
   return Object.fromEntries(
     policies.map(([name = '', quota, windowSeconds], index) => {
@@ -53,7 +53,7 @@ export function readRateLimitFields({ headers }: Pick<TestResponse, 'headers'>):
   )
 }
 
-function items(field: string | string[] | undefined, shape: RegExp): string[][] {
+function parseItems(field: string | string[] | undefined, shape: RegExp): string[][] {
   expect(field).to.be.a('string')
   return String(field)
     .split(', ')
@@ -63,12 +63,12 @@ function items(field: string | string[] | undefined, shape: RegExp): string[][] 
     })
 }
 
-/** The target of the link with this relation; undefined where there is none. */
+/** The target of the link with this relation type, undefined if there is none. */
 export function findLink(rel: string, { headers }: Pick<TestResponse, 'headers'>): string | undefined {
   const links = typeof headers['link'] === 'string' ? headers['link'].split(/, (?=<)/) : []
   const targets = links.flatMap((link) => {
     const [, target, relation] = /^<([^>]*)>; rel="([^"]*)"$/.exec(link) ?? []
-    expect(target, `is no link: ${link}`).to.be.a('string')
+    expect(target, `not a link: ${link}`).to.be.a('string')
     return relation === rel ? [target] : []
   })
   expect(targets).to.have.length.of.at.most(1)
