@@ -289,11 +289,11 @@ function play(traffic: Traffic): (Taken | Refunded)[] {
         break
       }
       case 'change limits':
-      case 'change mode': {
-        const { kind, ...changed } = each
-        rules = { ...rules, ...changed }
+        rules = { ...rules, limits: each.limits }
         break
-      }
+      case 'change mode':
+        rules = { ...rules, mode: each.mode }
+        break
       case 'step clock back':
         nowMs = Math.max(nowMs - each.ms, latestMs - 59_999)
         break

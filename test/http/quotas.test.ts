@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { readConfig } from '../../src/config.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
-import type { PlanName } from '../../src/core/plan.js'
 import type { Limits } from '../../src/core/quota.js'
 import { expectError, readQuotaHeaders, readRateLimitFields } from '../support/responses.js'
 import type { Sent, TestResponse } from '../support/api.js'
@@ -77,7 +76,7 @@ describe('the quota of a key', () => {
     ['free', { minute: 2, day: 1000 }, 2, 1000],
   ] as const) {
     it(`is ${minuteLimit} per minute and ${dayLimit} per day on ${plan}${ownLimits ? ' with limits of its own' : ''}`, async () => {
-      const { secret } = await api.issueKey(plan as PlanName, ownLimits ? { limits: ownLimits } : {})
+      const { secret } = await api.issueKey(plan, ownLimits ? { limits: ownLimits } : {})
       const { minute, day } = readRateLimitFields(await list(secret))
       expect(minute).to.include({ quota: minuteLimit, windowSeconds: 60, remaining: minuteLimit - 1 })
       expect(day).to.include({ quota: dayLimit, windowSeconds: 86_400, remaining: dayLimit - 1 })
