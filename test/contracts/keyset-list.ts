@@ -10,70 +10,70 @@ interface Listed<Status extends string> {
 
 type List<Row extends Listed<Status>, Status extends string> = (request: PageRequest<Status>) => Promise<readonly Row[]>
 
-/** What every port promises that lists rows page by page. `listOf` stores rows, in the order given, and says how to list them. */
+/** The contract of every port that lists rows by page. `makeList` stores the rows in this order, and returns the function that lists them. */
 export function itListsByKeyset<Row extends Listed<Status>, Status extends string>(
   statuses: readonly Status[],
   aRow: (id: bigint, status: Status) => Row,
-  listOf: (rows: readonly Row[]) => Promise<List<Row, Status>>,
+  makeList: (rows: readonly Row[]) => Promise<List<Row, Status>>,
 ): void {
   const [first, second] = statuses as readonly [Status, Status]
   const OUT_OF_ORDER = [10n, 9n, 100n, MAX_ASSIGNED_ID, 2n, 2n ** 31n, 1n, 2n ** 32n + 1n, 11n]
   const IN_ORDER = [1n, 2n, 9n, 10n, 11n, 100n, 2n ** 31n, 2n ** 32n + 1n, MAX_ASSIGNED_ID]
 
-  const idsOf = (rows: readonly Row[]) => rows.map(({ id }) => id)
-  const listOfIds = (ids: readonly bigint[]) => listOf(ids.map((id) => aRow(id, first)))
+  const toIds = (rows: readonly Row[]) => rows.map(({ id }) => id)
+  const makeListOfIds = (ids: readonly bigint[]) => makeList(ids.map((id) => aRow(id, first)))
 
-  it('a list of nothing is an empty array', async () => {
-    const list = await listOf([])
+  it('returns an empty array if there are no rows', async () => {
+    const list = await makeList([])
     expect(await list({ limit: 20 })).to.deep.equal([])
     expect(await list({ limit: 20, status: first })).to.deep.equal([])
     expect(await list({ limit: 20, after: 5n })).to.deep.equal([])
   })
 
-  it('lists in ascending id by value, whatever the order in which rows came', async () => {
-    const list = await listOfIds(OUT_OF_ORDER)
-    expect(idsOf(await list({ limit: 100 }))).to.deep.equal(IN_ORDER)
-    expect(idsOf(await list({ limit: 100, status: first }))).to.deep.equal(IN_ORDER)
+  it('lists in ascending order of the value of the ID, regardless of the order of insertion', async () => {
+    const list = await makeListOfIds(OUT_OF_ORDER)
+    expect(toIds(await list({ limit: 100 }))).to.deep.equal(IN_ORDER)
+    expect(toIds(await list({ limit: 100, status: first }))).to.deep.equal(IN_ORDER)
   })
 
-  it('lists each row whole, as it was stored', async () => {
+  it('lists complete rows', async () => {
     const rows = statuses.map((status, index) => aRow(BigInt(index + 1), status))
-    const list = await listOf(rows)
+    const list = await makeList(rows)
     expect(await list({ limit: 100 })).to.deep.equal(rows)
     expect(await list({ limit: 100, status: second })).to.deep.equal([rows[1]])
   })
 
-  it('lists no more than the limit, from 1 to 101, and all there is when that is less', async () => {
+  it('lists at most as many rows as the limit, from 1 to 101', async () => {
     const ids = Array.from({ length: 103 }, (_, index) => BigInt(index + 1))
-    const list = await listOfIds(ids)
-    for (const limit of [1, 2, 20, 100, 101]) expect(idsOf(await list({ limit }))).to.deep.equal(ids.slice(0, limit))
-    expect(idsOf(await list({ limit: 101, after: 98n }))).to.deep.equal([99n, 100n, 101n, 102n, 103n])
+    const list = await makeListOfIds(ids)
+    for (const limit of [1, 2, 20, 100, 101]) expect(toIds(await list({ limit }))).to.deep.equal(ids.slice(0, limit))
+    expect(toIds(await list({ limit: 101, after: 98n }))).to.deep.equal([99n, 100n, 101n, 102n, 103n])
   })
 
-  it('begins behind `after`, whether a row has that id or not', async () => {
-    const list = await listOfIds(OUT_OF_ORDER)
-    expect(idsOf(await list({ limit: 2, after: 9n }))).to.deep.equal([10n, 11n])
-    expect(idsOf(await list({ limit: 2, after: 50n }))).to.deep.equal([100n, 2n ** 31n])
-    expect(idsOf(await list({ limit: 2, after: 2n ** 32n }))).to.deep.equal([2n ** 32n + 1n, MAX_ASSIGNED_ID])
+  it('starts after the ID `after`, whether or not a row has that ID', async () => {
+    const list = await makeListOfIds(OUT_OF_ORDER)
+    expect(toIds(await list({ limit: 2, after: 9n }))).to.deep.equal([10n, 11n])
+    expect(toIds(await list({ limit: 2, after: 50n }))).to.deep.equal([100n, 2n ** 31n])
+    expect(toIds(await list({ limit: 2, after: 2n ** 32n }))).to.deep.equal([2n ** 32n + 1n, MAX_ASSIGNED_ID])
   })
 
-  it('begins with the first row where `after` is below all ids: 0, negative, the least int64', async () => {
-    const list = await listOfIds(OUT_OF_ORDER)
-    for (const after of [0n, -1n, INT64_MIN]) expect(idsOf(await list({ limit: 100, after }))).to.deep.equal(IN_ORDER)
+  it('starts with the first row if `after` is less than every ID: 0, negative, the smallest int64', async () => {
+    const list = await makeListOfIds(OUT_OF_ORDER)
+    for (const after of [0n, -1n, INT64_MIN]) expect(toIds(await list({ limit: 100, after }))).to.deep.equal(IN_ORDER)
   })
 
-  it('lists nothing where `after` is the last id or beyond it, up to the largest int64', async () => {
-    const list = await listOfIds(OUT_OF_ORDER)
+  it('lists nothing if `after` is the last ID or greater, up to the largest int64', async () => {
+    const list = await makeListOfIds(OUT_OF_ORDER)
     for (const after of [MAX_ASSIGNED_ID, MAX_ASSIGNED_ID + 1n, INT64_MAX]) {
       expect(await list({ limit: 100, after })).to.deep.equal([])
       expect(await list({ limit: 100, after, status: first })).to.deep.equal([])
     }
   })
 
-  it('lists only the rows of the status asked for, and fills the page with them', async () => {
+  it('fills the page with rows of the given status', async () => {
     const ids = Array.from({ length: 60 }, (_, index) => BigInt(index + 1))
     const rows = ids.map((id) => aRow(id, statuses[Number(id) % statuses.length] as Status))
-    const list = await listOf(shuffled(rows))
+    const list = await makeList(shuffled(rows))
     for (const status of statuses) {
       const ofStatus = rows.filter((row) => row.status === status)
       expect(await list({ limit: 100, status })).to.deep.equal(ofStatus)
@@ -81,15 +81,15 @@ export function itListsByKeyset<Row extends Listed<Status>, Status extends strin
     }
   })
 
-  it('lists nothing for a status that no row has', async () => {
-    const list = await listOfIds(IN_ORDER)
+  it('lists nothing if no row has the status', async () => {
+    const list = await makeListOfIds(IN_ORDER)
     expect(await list({ limit: 100, status: second })).to.deep.equal([])
     expect(await list({ limit: 100, status: second, after: 9n })).to.deep.equal([])
   })
 
-  it('pages of any size, walked to the end, show every row once', async () => {
+  it('lists every row once on consecutive pages of any size', async () => {
     const rows = Array.from({ length: 41 }, (_, index) => aRow(BigInt((index + 1) ** 2), statuses[(index * 7) % statuses.length] as Status))
-    const list = await listOf(shuffled(rows))
+    const list = await makeList(shuffled(rows))
     for (const status of [undefined, ...statuses]) {
       const expected = rows.filter((row) => status === undefined || row.status === status)
       for (const limit of [1, 3, 20, 41]) expect(await walk(list, { limit, ...(status ? { status } : {}) })).to.deep.equal(expected)
@@ -97,7 +97,7 @@ export function itListsByKeyset<Row extends Listed<Status>, Status extends strin
   })
 }
 
-/** All rows, by pages of `request.limit`, each from the last id of the one before. */
+/** Lists all rows in pages of `request.limit`, each after the last ID of the previous one. */
 async function walk<Row extends Listed<Status>, Status extends string>(
   list: List<Row, Status>,
   request: PageRequest<Status>,
@@ -105,6 +105,6 @@ async function walk<Row extends Listed<Status>, Status extends string>(
   const page = await list(request)
   const last = page.at(-1)
   if (last && request.after !== undefined && last.id <= request.after)
-    throw new Error(`A page behind ${request.after} goes back to ${last.id}`)
+    throw new Error(`The page after ${request.after} ends with ${last.id}`)
   return last ? [...page, ...(await walk(list, { ...request, after: last.id }))] : []
 }

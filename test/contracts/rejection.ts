@@ -1,4 +1,4 @@
-/** What a promise was rejected with; an error when it was not rejected at all. */
+/** Resolves to the reason for which the promise rejects. Throws if it resolves. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   let value: unknown
   try {

@@ -5,7 +5,7 @@ import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, latencies } from '../support/hammer.js'
+import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses } from '../support/process.js'
 import { freeKeyWithTime, toMinuteText, redisChanges, sharedSettings, startReplicas, toUsage } from '../support/replicas.js'
@@ -53,7 +53,7 @@ describe(`${REPLICAS} replicas, asked ${REQUESTS} times within a minute by ${CLI
     await done
     const tookMs = performance.now() - beganMs
     expect(new Set(hits.map(({ url }) => url))).to.have.property('size', REPLICAS)
-    console.error(`Figures: ${what}: ${hits.length} requests in ${Math.round(tookMs)} ms, ${latencies(hits)}`)
+    console.error(`Figures: ${what}: ${hits.length} requests in ${Math.round(tookMs)} ms, ${describeLatencies(hits)}`)
     return hits
   }
 

@@ -10,7 +10,7 @@ import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, latencies } from '../support/hammer.js'
+import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
 import { sharedSettings, startReplicas } from '../support/replicas.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
@@ -64,7 +64,7 @@ describe(`${GUESSES} well-formed keys guessed at one address, on ${REPLICAS} rep
       guessed = guessing.hits
       known = working.hits
       console.error(
-        `Figures: ${guessed.length} guesses in ${Math.round(tookMs)} ms: ${JSON.stringify(countByStatus(guessed))}, ${latencies(guessed)}; known key: ${JSON.stringify(countByStatus(known))}, ${latencies(known)}`,
+        `Figures: ${guessed.length} guesses in ${Math.round(tookMs)} ms: ${JSON.stringify(countByStatus(guessed))}, ${describeLatencies(guessed)}; known key: ${JSON.stringify(countByStatus(known))}, ${describeLatencies(known)}`,
       )
     })
     after(endProcesses)

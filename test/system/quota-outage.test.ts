@@ -6,7 +6,7 @@ import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, latencies } from '../support/hammer.js'
+import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
 import type { RedisChanges } from '../support/replicas.js'
 import type { StoredKey } from '../support/stored-key.js'
 import {
@@ -165,7 +165,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
             `Figures: Redis ${what}: ${times}`,
             `hot key ${JSON.stringify(countByStatus(hot))}`,
             `steady key ${JSON.stringify(countByStatus(steady))}, of which counted ${usedBeforeAndAfter[1]}`,
-            `${meanwhile.length} answers meanwhile, ${latencies(meanwhile)}`,
+            `${meanwhile.length} answers meanwhile, ${describeLatencies(meanwhile)}`,
             `away so often: ${counted.map(({ down }) => down).join(' ')}`,
           ].join('; '),
         )

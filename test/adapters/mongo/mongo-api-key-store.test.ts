@@ -9,7 +9,7 @@ import { MongoData } from '../../support/mongo-data.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { TcpProxy } from '../../support/tcp-proxy.js'
 import { startTcpProxy } from '../../support/tcp-proxy.js'
-import { unhandledRejections } from '../../support/unhandled-rejections.js'
+import { collectUnhandledRejections } from '../../support/unhandled-rejections.js'
 
 const KEY = anApiKey()
 
@@ -33,7 +33,7 @@ describe('the API keys in a MongoDB that falls silent', () => {
     data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
     const keys = new MongoApiKeyStore(data.connect(), new MovableClock())
     await keys.insert(KEY)
-    const unhandled = await unhandledRejections(async () => {
+    const unhandled = await collectUnhandledRejections(async () => {
       expect(await keys.findBySecretHash(KEY.secretHash)).to.deep.equal(KEY)
       // By the time that the second of these is given up, so is the note before them.
       for (let count = 0; count < 2; count++)
