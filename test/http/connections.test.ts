@@ -117,7 +117,7 @@ describe('a connection', () => {
       await new Promise((resolve) => setImmediate(resolve))
     }
     socket.end()
-    await closed(socket)
+    await waitForClose(socket)
     expect(resets).to.equal(0)
   })
 
@@ -138,7 +138,7 @@ describe('a connection', () => {
     const get = head('GET /livez HTTP/1.1', ['Host: pets'])
     for (const before of [get, get + get, post(), post() + get]) {
       const socket = open(api.url, `${before}CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n`)
-      await closed(socket)
+      await waitForClose(socket)
       expect((await api.send('/livez')).status).to.equal(200)
     }
   })
@@ -148,7 +148,7 @@ describe('a connection', () => {
       const socket = open(api.url, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
       await once(socket, 'connect')
       setImmediate(() => socket.resetAndDestroy())
-      await closed(socket)
+      await waitForClose(socket)
     }
     expect((await api.send('/livez')).status).to.equal(200)
   })
@@ -174,7 +174,7 @@ describe('a connection', () => {
       const socket = open(api.url, bytes)
       await once(socket, 'connect')
       setTimeout(() => socket.resetAndDestroy(), attempt % 5)
-      await closed(socket)
+      await waitForClose(socket)
     }
     await until('the connections are closed', async () => (await countConnections(api.server)) === 0)
     expect(api.logLines.slice(before).filter(({ level }) => Number(level) > 30)).to.be.empty
@@ -257,7 +257,7 @@ describe('a connection', () => {
       const idle = open(url, '')
       await until('the idle connection is open', async () => (await countConnections(server)) === 2)
       const drained = drain(server, { graceMs: 0, timeoutMs: 5_000 })
-      await closed(idle)
+      await waitForClose(idle)
       waiting[0]?.()
       expect((await responses).map(({ status }) => status)).to.deep.equal([200])
       await drained
@@ -283,7 +283,7 @@ describe('a connection', () => {
       const second = open(url, '')
       await Promise.all([once(first, 'connect'), once(second, 'connect')])
       const third = open(url, 'GET / HTTP/1.1\r\nHost: pets\r\n\r\n')
-      await closed(third)
+      await waitForClose(third)
       expect(dropped).to.equal(1)
       for (const socket of [first, second]) {
         socket.write('GET / HTTP/1.1\r\nHost: pets\r\n\r\n')
@@ -316,7 +316,7 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
 })
 
 /** Resolves when the connection is closed or reset. */
-async function closed(socket: Socket): Promise<void> {
+async function waitForClose(socket: Socket): Promise<void> {
   socket.once('end', () => socket.end())
   await new Promise((resolve) => socket.resume().once('close', resolve))
 }

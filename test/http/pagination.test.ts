@@ -11,7 +11,7 @@ import { useApi, withApi } from '../support/api.js'
 const SECRET = 'a cursor secret that is long enough'
 const ROWS = 120
 
-const numbersTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1)
+const listNumbersTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1)
 const pickStatus = <Status>(statuses: readonly Status[], number: number) => statuses[number % statuses.length] as Status
 const makePet = (number: number) => aPet({ id: BigInt(number), status: pickStatus(PET_STATUSES, number) })
 const makeOrder = (number: number) => anOrder({ id: BigInt(number), status: pickStatus(ORDER_STATUSES, number) })
@@ -25,8 +25,8 @@ async function issueCursor(api: TestApi, key: string, path: string): Promise<str
 
 /** The stored rows are in random order, and every status is spread over all of them. */
 const STORES = {
-  pets: new MemoryPetStore(shuffled(numbersTo(ROWS)).map(makePet)),
-  orders: new MemoryOrderStore(shuffled(numbersTo(ROWS)).map(makeOrder)),
+  pets: new MemoryPetStore(shuffled(listNumbersTo(ROWS)).map(makePet)),
+  orders: new MemoryOrderStore(shuffled(listNumbersTo(ROWS)).map(makeOrder)),
 }
 
 for (const [path, statuses] of [
@@ -48,11 +48,12 @@ for (const [path, statuses] of [
     }
 
     it('returns the first 20 in ascending order of ID by default', async () => {
-      expect(readIds(await api.call(path))).to.deep.equal(numbersTo(20))
+      expect(readIds(await api.call(path))).to.deep.equal(listNumbersTo(20))
     })
 
     for (const limit of [1, 2, 99, 100]) {
-      it(`returns ${limit} with limit=${limit}`, async () => expect(readIds(await list(`limit=${limit}`))).to.deep.equal(numbersTo(limit)))
+      it(`returns ${limit} with limit=${limit}`, async () =>
+        expect(readIds(await list(`limit=${limit}`))).to.deep.equal(listNumbersTo(limit)))
     }
 
     for (const limit of ' 0 101 1000 -1 1.5 1e1 05 +5 %205 abc 9223372036854775808 null'.split(' ')) {
@@ -80,13 +81,13 @@ for (const [path, statuses] of [
 
     it('returns every row once, in order, to a client that follows the next links', async () => {
       const pages = await listPages('limit=7')
-      expect(pages.flat()).to.deep.equal(numbersTo(ROWS))
+      expect(pages.flat()).to.deep.equal(listNumbersTo(ROWS))
       expect(pages.map(({ length }) => length)).to.deep.equal([...new Array(17).fill(7), 1])
     })
 
     it('keeps the status and the limit in the next links', async () => {
       const pages = await listPages(`limit=9&status=${statuses[2]}`)
-      expect(pages.flat()).to.deep.equal(numbersTo(ROWS).filter((number) => number % 3 === 2))
+      expect(pages.flat()).to.deep.equal(listNumbersTo(ROWS).filter((number) => number % 3 === 2))
       expect(pages.map(({ length }) => length)).to.deep.equal([9, 9, 9, 9, 4])
     })
 
@@ -105,7 +106,7 @@ for (const [path, statuses] of [
     it('accepts another limit on the next page', async () => {
       const cursor = await issueCursor(api, api.key, `${path}?limit=5`)
       expect(readIds(await list(`limit=3&cursor=${cursor}`))).to.deep.equal([6, 7, 8])
-      expect(readIds(await list(`cursor=${cursor}`))).to.deep.equal(numbersTo(25).slice(5))
+      expect(readIds(await list(`cursor=${cursor}`))).to.deep.equal(listNumbersTo(25).slice(5))
     })
 
     it('has relative links, regardless of Host and X-Forwarded-Host', async () => {
@@ -214,7 +215,7 @@ describe('a cursor', () => {
 
 describe('the list of pets', () => {
   it('contains no pet twice and misses none if pets are added while a client follows the next links', () => {
-    const pets = new MemoryPetStore(numbersTo(10).map((number) => makePet(number * 10)))
+    const pets = new MemoryPetStore(listNumbersTo(10).map((number) => makePet(number * 10)))
     return withApi({ doubles: { pets } }, async (api, key) => {
       const seen: number[] = []
       let target: string | undefined = '/v1/pets?limit=3'
@@ -225,7 +226,7 @@ describe('the list of pets', () => {
         // Before all pets, among those already listed, and after all.
         if (page <= 5) for (const number of [page, (seen.at(-1) ?? 0) - 5, 200 + page]) await pets.insert(makePet(number))
       }
-      expect(seen).to.include.members([...numbersTo(10).map((number) => number * 10), 201, 202])
+      expect(seen).to.include.members([...listNumbersTo(10).map((number) => number * 10), 201, 202])
       expect(seen).to.deep.equal([...new Set(seen)].toSorted((a, b) => a - b))
     })
   })

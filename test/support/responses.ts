@@ -4,14 +4,14 @@ import type { TestResponse } from './api.js'
 /** Checks the status, the content type, and that the body is an `Error` of the specification without extra fields. Returns its message. */
 export function expectError(
   { status, headers, text }: Pick<TestResponse, 'status' | 'headers' | 'text'>,
-  wanted: number,
+  expected: number,
   code: string,
 ): string {
-  expect({ status, text }).to.have.property('status', wanted)
+  expect({ status, text }).to.have.property('status', expected)
   expect(headers['content-type']).to.equal('application/json')
   const body = JSON.parse(text) as { code: string; message: string; status: number }
   expect(body).to.have.all.keys('code', 'message', 'status')
-  expect(body).to.include({ code, status: wanted })
+  expect(body).to.include({ code, status: expected })
   expect(body.message).to.be.a('string').and.match(/\S/)
   return body.message
 }

@@ -28,7 +28,7 @@ const BUSY_AT_STOP = {
 const CRASH_SCRIPT = "process.on('SIGUSR2', () => { throw new Error('planted') })"
 const CRASH_ON_SIGUSR2 = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(CRASH_SCRIPT)}` }
 
-describe('the service, told to stop', () => {
+describe('a service that receives a signal to stop', () => {
   const clients = new Set<{ destroy(): unknown }>()
 
   afterEach(async () => {
