@@ -108,10 +108,7 @@ describe('a service that receives a signal to stop', () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS, DRAIN_DELAY_MS: '30000', ...CRASH_ON_SIGUSR2 })
     const idle = await openSocket(service.url)
     const idleClosed = once(idle.resume(), 'end')
-    // More than the buffers of the operating system can take while the client does not read.
-    const reader = await openSocket(service.url)
-    reader.pause().write('GET /docs/scalar.js HTTP/1.1\r\nHost: pets\r\n\r\n'.repeat(20))
-    await fetch(`${service.url}/livez`)
+    const reader = await requestWithoutReading(service)
     service.signal('SIGUSR2')
     await within(SOON_MS, 'the idle connection is closed', idleClosed)
     // A second exception must not cut the request either.
@@ -126,12 +123,10 @@ describe('a service that receives a signal to stop', () => {
 
   it('waits for SHUTDOWN_TIMEOUT_MS, no longer, for a client that does not read its response', async () => {
     const service = await startService({ SHUTDOWN_TIMEOUT_MS: '1500' })
-    const reader = await openSocket(service.url)
-    reader.pause().write('GET /docs/scalar.js HTTP/1.1\r\nHost: pets\r\n\r\n'.repeat(20))
+    await requestWithoutReading(service)
     const rejected = await openSocket(service.url)
     rejected.write('CONNECT example.test:443 HTTP/1.1\r\nHost: example.test:443\r\n\r\n')
     await once(rejected, 'data')
-    await fetch(`${service.url}/livez`)
     const signalledMs = performance.now()
     service.signal('SIGTERM')
     await expectEnd(service, 0)
@@ -140,10 +135,9 @@ describe('a service that receives a signal to stop', () => {
 
   it('includes the drain delay in SHUTDOWN_TIMEOUT_MS', async () => {
     const service = await startService({ DRAIN_DELAY_MS: '1500', SHUTDOWN_TIMEOUT_MS: '2000' })
-    const pet = await sendHalfPet(service)
+    await requestWithoutReading(service)
     service.signal('SIGTERM')
     await expectEnd(service, 0, 3_000)
-    expect(await pet.status).to.equal('no response')
   })
 
   it('exits with 1 at once after a second signal', async () => {
@@ -174,6 +168,14 @@ describe('a service that receives a signal to stop', () => {
     clients.add(socket)
     await once(socket, 'connect')
     socket.on('error', () => socket.destroy())
+    return socket
+  }
+
+  /** Requests more than the buffers of the operating system can take, so that the responses stay unfinished. */
+  async function requestWithoutReading({ url }: ServiceProcess): Promise<Socket> {
+    const socket = await openSocket(url)
+    socket.pause().write('GET /docs/scalar.js HTTP/1.1\r\nHost: pets\r\n\r\n'.repeat(20))
+    await fetch(`${url}/livez`)
     return socket
   }
 
