@@ -1,4 +1,4 @@
-// DESIGN §8's import rules. `npm run check:architecture` applies them to src, and test/system/architecture.test.ts plants a violation of each.
+// DESIGN §8's import rules. `npm run check:architecture` applies them to src, and test/architecture.test.ts plants a violation of each.
 
 /** A rule over an empty folder never fails, so each of these must contain a file. Add the folder of a new adapter here. */
 export const inhabited = [

@@ -1,7 +1,7 @@
 // Applies the import rules to src and names what breaks them. The rules are in .dependency-cruiser.mjs.
-import { architectureViolations } from '../dist/test/support/architecture.js'
+import { findArchitectureViolations } from '../dist/test/support/architecture.js'
 
-const violations = await architectureViolations(process.cwd())
+const violations = await findArchitectureViolations(process.cwd())
 for (const { rule, file, detail } of violations) console.error(`${file} ${detail} (${rule})`)
 if (violations.length > 0) {
   console.error(`${violations.length} violations of the import rules in .dependency-cruiser.mjs`)

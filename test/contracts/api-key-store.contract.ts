@@ -5,7 +5,7 @@ import type { Subscription } from '../../src/core/plan.js'
 import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { until } from '../support/until.js'
-import { anApiKey, aSecretHash, shuffled } from './builders.js'
+import { anApiKey, aSecretHash, shuffled } from '../support/builders.js'
 import type { Opened, Outage } from './opened.js'
 import { rejection } from './rejection.js'
 

@@ -12,7 +12,7 @@ import { heapUsedAfterCollection } from '../support/heap.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { inSequence, times } from '../support/verdicts.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { anApiKey } from './builders.js'
+import { anApiKey } from '../support/builders.js'
 import { rejection } from './rejection.js'
 
 const ADDRESS = '192.0.2.1'

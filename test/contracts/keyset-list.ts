@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { INT64_MAX, INT64_MIN, MAX_ASSIGNED_ID } from '../../src/core/int64.js'
 import type { PageRequest } from '../../src/core/page.js'
-import { shuffled } from './builders.js'
+import { shuffled } from '../support/builders.js'
 
 interface Listed<Status extends string> {
   readonly id: bigint

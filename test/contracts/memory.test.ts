@@ -29,10 +29,9 @@ import { describeQuotaStore } from './quota-store.contract.js'
 import { rejection } from './rejection.js'
 import { describeSeedStore } from './seed-store.contract.js'
 
-// Memory has no outages. So that the suites' outage tests are seen to work before a real engine runs them,
-// the memory adapters stand behind a line here, which can be cut. Uncut, it passes everything through.
+// Memory adapters have no outages. To run the outage tests of the suites without an engine, the adapters get a connection that can be cut.
 let isCut = false
-const line: Outage = {
+const outage: Outage = {
   async begin() {
     isCut = true
   },
@@ -41,34 +40,34 @@ const line: Outage = {
   },
 }
 
-describePetStore('in memory', async () => opened(behindLine(new MemoryPetStore())), line)
-describeOrderStore('in memory', async (orders) => opened(behindLine(new MemoryOrderStore(orders))), line)
-describePetIds('in memory', async (last) => opened(behindLine(new MemoryPetIds(last))), line)
-describeIdempotencyStore('in memory', async (clock) => opened(behindLine(new MemoryIdempotencyStore(clock))), line)
-describeApiKeyStore('in memory', async (clock) => opened(behindLine(new MemoryApiKeyStore(clock))), line)
+describePetStore('in memory', async () => opened(failDuringOutage(new MemoryPetStore())), outage)
+describeOrderStore('in memory', async (orders) => opened(failDuringOutage(new MemoryOrderStore(orders))), outage)
+describePetIds('in memory', async (last) => opened(failDuringOutage(new MemoryPetIds(last))), outage)
+describeIdempotencyStore('in memory', async (clock) => opened(failDuringOutage(new MemoryIdempotencyStore(clock))), outage)
+describeApiKeyStore('in memory', async (clock) => opened(failDuringOutage(new MemoryApiKeyStore(clock))), outage)
 describeSeedStore(
   'that tests have in memory',
   async () => {
     const seedStore = new MemorySeedStore()
     const { pets, petIds, orders } = seedStore
-    return opened({ seedStore: behindLine<SeedStore>(seedStore), pets, petIds, orders })
+    return opened({ seedStore: failDuringOutage<SeedStore>(seedStore), pets, petIds, orders })
   },
-  line,
+  outage,
 )
 describeApiKeyVerifier('with a cache', (ports) => new CachedApiKeyVerifier(ports))
 describeApiKeySecrets('of node:crypto', () => new CryptoApiKeySecrets())
 describeQuotaStore(
   'in memory',
   async (clock) => opened(withFallback<QuotaStore>(new MemoryQuotaStore(clock), new MemoryQuotaStore(clock))),
-  line,
+  outage,
 )
 describeQuotaControl(
   'in memory',
   async (clock) => {
     const quotas = new MemoryQuotaStore(clock)
-    return opened({ quotas, control: behindLine<QuotaControl>(quotas) })
+    return opened({ quotas, control: failDuringOutage<QuotaControl>(quotas) })
   },
-  line,
+  outage,
 )
 describeFailedAuthentications(
   'in memory',
@@ -79,45 +78,45 @@ describeFailedAuthentications(
         new MemoryFailedAuthentications(perMinute, clock),
       ),
     ),
-  line,
+  outage,
 )
 
-describe('the pet ids in memory', () => {
-  it('are all given out, 2^53 − 1 too', async () => {
+describe('the pet IDs in memory', () => {
+  it('include 2^53 − 1 and end there', async () => {
     const petIds = new MemoryPetIds(MAX_ASSIGNED_ID - 2n)
     expect([await petIds.next(), await petIds.next()]).to.deep.equal([MAX_ASSIGNED_ID - 1n, MAX_ASSIGNED_ID])
     expect(await rejection(petIds.next())).to.be.instanceOf(Error)
   })
 
-  it('follow each other without gaps, from 1 on where nothing else is said', async () => {
+  it('are consecutive, and start with 1 by default', async () => {
     const petIds = new MemoryPetIds()
     expect([await petIds.next(), await petIds.next(), await petIds.next()]).to.deep.equal([1n, 2n, 3n])
   })
 })
 
-/** All that is there is this object: another replica, or a restart, cannot be had in memory. */
+/** Memory adapters have neither other replicas nor restarts, so there is only this object. */
 function opened<Port>(port: Port): Opened<Port> {
   return { port, reopen: async () => port, close: async () => {} }
 }
 
-function behindLine<Port extends object>(port: Port): Port {
+function failDuringOutage<Port extends object>(port: Port): Port {
   return withFallback(
     port,
     new Proxy(port, {
       get: () => async () => {
-        throw new StoreUnavailable('The line is cut')
+        throw new StoreUnavailable('The connection is cut')
       },
     }),
   )
 }
 
-/** `port` while the line holds, `fallback` while it is cut. */
+/** Calls `port`, or `fallback` while the connection is cut. */
 function withFallback<Port extends object>(port: Port, fallback: Port): Port {
   return new Proxy(port, {
     get: (_, name) => {
-      const answering = isCut ? fallback : port
-      const method: unknown = Reflect.get(answering, name)
-      return typeof method === 'function' ? method.bind(answering) : method
+      const target = isCut ? fallback : port
+      const method: unknown = Reflect.get(target, name)
+      return typeof method === 'function' ? method.bind(target) : method
     },
   })
 }

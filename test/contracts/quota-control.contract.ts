@@ -4,7 +4,7 @@ import type { QuotaControl } from '../../src/core/ports/quota-control.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { takeOne } from '../support/take-one.js'
-import { someBanRules, someQuotaRules } from './builders.js'
+import { someBanRules, someQuotaRules } from '../support/builders.js'
 import type { Opened, Outage } from './opened.js'
 import { rejection } from './rejection.js'
 

@@ -7,7 +7,7 @@ import { decide, refund } from '../../src/core/quota.js'
 import { minutePhaseSeconds, windowResetSeconds } from '../../src/core/window.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { takeOne } from '../support/take-one.js'
-import { someBanRules, someQuotaRules } from './builders.js'
+import { someBanRules, someQuotaRules } from '../support/builders.js'
 import type { Opened, Outage } from './opened.js'
 
 /** Fixed, so that the counts of what the steps came across are the same every time. */

@@ -7,7 +7,7 @@ import type { OrderStore } from '../../src/core/ports/order-store.js'
 import type { PetIds } from '../../src/core/ports/pet-ids.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import type { SeedStore } from '../../src/core/ports/seed-store.js'
-import { aPet } from './builders.js'
+import { aPet } from '../support/builders.js'
 import type { Opened, Outage } from './opened.js'
 import { rejection } from './rejection.js'
 

@@ -5,7 +5,7 @@ import type { Outdated, QuotaStore } from '../../src/core/ports/quota-store.js'
 import { decide } from '../../src/core/quota.js'
 import { makeAdmit } from '../../src/core/use-cases/admit.js'
 import type { Authentication } from '../../src/core/use-cases/authenticate.js'
-import { anApiKey, somePlans } from '../contracts/builders.js'
+import { anApiKey, somePlans } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 
 const CREDENTIALS = { secret: 'pst_live_secret', address: '192.0.2.1' }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { isUsable } from '../../src/core/api-key.js'
-import { anApiKey } from '../contracts/builders.js'
+import { anApiKey } from '../support/builders.js'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
 

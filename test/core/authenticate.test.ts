@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { MemoryFailedAuthentications } from '../../src/adapters/memory/memory-failed-authentications.js'
 import type { Verification } from '../../src/core/ports/api-key-verifier.js'
 import { makeAuthenticate } from '../../src/core/use-cases/authenticate.js'
-import { anApiKey } from '../contracts/builders.js'
+import { anApiKey } from '../support/builders.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { inSequence } from '../support/verdicts.js'
 

@@ -3,7 +3,7 @@ import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-stor
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { ApiKeyNotFound, ApiKeyRevoked } from '../../src/core/errors.js'
 import { makeChangeApiKeyPlan } from '../../src/core/use-cases/change-api-key-plan.js'
-import { anApiKey, somePlans } from '../contracts/builders.js'
+import { anApiKey, somePlans } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 

@@ -3,7 +3,7 @@ import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import { PetNotFound, StoreUnavailable } from '../../src/core/errors.js'
 import type { Pet } from '../../src/core/pet.js'
 import { makeGetPet } from '../../src/core/use-cases/get-pet.js'
-import { aPet } from '../contracts/builders.js'
+import { aPet } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 
 describe('getting a pet', () => {

@@ -4,7 +4,7 @@ import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secr
 import { LimitsRequired } from '../../src/core/errors.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
 import { makeIssueApiKey } from '../../src/core/use-cases/issue-api-key.js'
-import { somePlans } from '../contracts/builders.js'
+import { somePlans } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 

@@ -3,7 +3,7 @@ import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-stor
 import type { ApiKey } from '../../src/core/api-key.js'
 import type { ApiKeyFilter } from '../../src/core/use-cases/list-api-keys.js'
 import { makeListApiKeys } from '../../src/core/use-cases/list-api-keys.js'
-import { anApiKey } from '../contracts/builders.js'
+import { anApiKey } from '../support/builders.js'
 import { MovableClock } from '../support/movable-clock.js'
 
 const NOW_MS = new MovableClock().nowMs()

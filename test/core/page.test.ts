@@ -2,48 +2,35 @@ import { expect } from 'chai'
 import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import type { PageRequest } from '../../src/core/page.js'
 import { readPage } from '../../src/core/page.js'
-import type { Pet, PetStatus } from '../../src/core/pet.js'
-import { aPet } from '../contracts/builders.js'
+import type { PetStatus } from '../../src/core/pet.js'
+import { aPet } from '../support/builders.js'
 
 const PETS = [1n, 2n, 3n, 5n, 8n].map((id) => aPet({ id, status: id < 5n ? 'available' : 'sold' }))
-const [one, two, three, five, eight] = PETS as [Pet, Pet, Pet, Pet, Pet]
 
 describe('a page', () => {
-  const store = new MemoryPetStore(PETS)
-  const page = (request: PageRequest<PetStatus>) => readPage((wider) => store.list(wider), request)
-
-  it('before the last has `limit` rows and the start of the next page', async () => {
-    expect(await page({ limit: 2 })).to.deep.equal({ rows: [one, two], nextAfter: 2n })
-    expect(await page({ limit: 2, after: 2n })).to.deep.equal({ rows: [three, five], nextAfter: 5n })
-  })
-
-  it('that is the last has no next page, whether it is full or not', async () => {
-    expect(await page({ limit: 2, after: 5n })).to.deep.equal({ rows: [eight] })
-    expect(await page({ limit: 2, after: 3n })).to.deep.equal({ rows: [five, eight] })
-    expect(await page({ limit: 5 })).to.deep.equal({ rows: PETS })
-    expect(await page({ limit: 100 })).to.deep.equal({ rows: PETS })
-  })
-
-  it('after the last row is empty and the last', async () => {
-    expect(await page({ limit: 2, after: 8n })).to.deep.equal({ rows: [] })
-  })
-
-  it('with a status contains only rows of that status', async () => {
-    expect(await page({ limit: 2, status: 'available' })).to.deep.equal({ rows: [one, two], nextAfter: 2n })
-    expect(await page({ limit: 1, status: 'available', after: 2n })).to.deep.equal({ rows: [three] })
-    expect(await page({ limit: 1, status: 'sold' })).to.deep.equal({ rows: [five], nextAfter: 5n })
-    expect(await page({ limit: 1, status: 'pending' })).to.deep.equal({ rows: [] })
-  })
-
-  it('is read with one call of the store', async () => {
-    const asked: PageRequest<PetStatus>[] = []
-    await readPage(
-      (wider) => {
-        asked.push(wider)
-        return store.list(wider)
-      },
-      { limit: 2, status: 'sold', after: 1n },
-    )
-    expect(asked).to.deep.equal([{ limit: 3, status: 'sold', after: 1n }])
-  })
+  const cases: [string, PageRequest<PetStatus>, ids: bigint[], nextAfter?: bigint][] = [
+    ['has the ID after which the next page starts', { limit: 2 }, [1n, 2n], 2n],
+    ['starts after the given ID', { limit: 2, after: 2n }, [3n, 5n], 5n],
+    ['has no next page if it is short', { limit: 2, after: 5n }, [8n]],
+    ['has no next page if it ends with the last row', { limit: 2, after: 3n }, [5n, 8n]],
+    ['has no next page if it contains all rows', { limit: 5 }, [1n, 2n, 3n, 5n, 8n]],
+    ['can be shorter than its limit', { limit: 100 }, [1n, 2n, 3n, 5n, 8n]],
+    ['is empty after the last row', { limit: 2, after: 8n }, []],
+    ['contains only rows with the given status', { limit: 2, status: 'available' }, [1n, 2n], 2n],
+    ['has no next page if all following rows have another status', { limit: 1, status: 'available', after: 2n }, [3n]],
+    ['skips rows with another status', { limit: 1, status: 'sold' }, [5n], 5n],
+    ['is empty if no row has the status', { limit: 1, status: 'pending' }, []],
+  ]
+  for (const [guarantee, request, ids, nextAfter] of cases) {
+    it(guarantee, async () => {
+      const queries: PageRequest<PetStatus>[] = []
+      const store = new MemoryPetStore(PETS)
+      const page = await readPage((query) => {
+        queries.push(query)
+        return store.list(query)
+      }, request)
+      expect(page).to.deep.equal({ rows: PETS.filter(({ id }) => ids.includes(id)), ...(nextAfter === undefined ? {} : { nextAfter }) })
+      expect(queries, 'one query').to.deep.equal([{ ...request, limit: request.limit + 1 }])
+    })
+  }
 })

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
-import type { PlanName, Plans } from '../../src/core/plan.js'
+import type { Plans } from '../../src/core/plan.js'
 import { PLAN_NAMES, quotaRulesFor } from '../../src/core/plan.js'
-import { anApiKey, somePlans } from '../contracts/builders.js'
+import { anApiKey, somePlans } from '../support/builders.js'
 
 const PLANS: Plans = somePlans({
   free: { limits: { minute: 1, day: 2 }, mode: 'enforce' },
@@ -12,23 +12,25 @@ const PLANS: Plans = somePlans({
 
 describe('the quota rules of a key', () => {
   for (const plan of PLAN_NAMES) {
-    it(`are its own limits, or else those of its plan, in the mode of its plan: ${plan}`, () => {
-      const { limits: planLimits, mode } = PLANS.plans[plan]
+    if (PLANS.plans[plan].limits) {
+      it(`are those of its plan ${plan} if the key has no limits`, () => {
+        expect(quotaRulesFor(anApiKey('one', { plan }), PLANS)).to.deep.equal({ ...PLANS.plans[plan], ban: PLANS.ban })
+      })
+    }
+
+    it(`combine its own limits with the mode of its plan ${plan}`, () => {
       const limits = { minute: 7, day: 8 }
-      expect(quotaRulesFor(anApiKey('one', { plan, limits }), PLANS)).to.deep.equal({ limits, mode, ban: PLANS.ban })
-      if (planLimits) expect(quotaRulesFor(anApiKey('one', { plan }), PLANS)).to.deep.equal({ limits: planLimits, mode, ban: PLANS.ban })
+      const rules = quotaRulesFor(anApiKey('one', { plan, limits }), PLANS)
+      expect(rules).to.deep.equal({ limits, mode: PLANS.plans[plan].mode, ban: PLANS.ban })
     })
   }
 
-  it('are an error, never unlimited, if neither the key nor its plan has limits; the error contains the key ID but not the hash', () => {
-    const plan: PlanName = 'enterprise'
-    expect(() => quotaRulesFor(anApiKey('one', { plan }), PLANS))
+  it('do not exist if neither the key nor its plan has limits: the error names the key ID and no secret hash', () => {
+    expect(() => quotaRulesFor(anApiKey('one', { plan: 'enterprise' }), PLANS))
       .to.throw(/key_one/)
       .with.property('message')
       .that.does.not.include(anApiKey().secretHash)
   })
 
-  it('exist for the four plans free, pro, business and enterprise', () => {
-    expect(PLAN_NAMES).to.deep.equal(['free', 'pro', 'business', 'enterprise'])
-  })
+  it('exist for exactly four plans', () => expect(PLAN_NAMES).to.deep.equal(['free', 'pro', 'business', 'enterprise']))
 })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { decide, isOutdated, reconcile, unban, toUsage } from '../../src/core/quota.js'
 import type { QuotaState, UsageDelta } from '../../src/core/quota.js'
 import { windowNumber } from '../../src/core/window.js'
-import { someBanRules, someQuotaRules } from '../contracts/builders.js'
+import { someBanRules, someQuotaRules } from '../support/builders.js'
 
 const MIDNIGHT_MS = Date.UTC(2026, 10, 23)
 const NOON_MS = MIDNIGHT_MS + 12 * 3_600_000

@@ -4,7 +4,7 @@ import type { Limits, QuotaState } from '../../src/core/quota.js'
 import { decide } from '../../src/core/quota.js'
 import { openShare, shareOfKnown } from '../../src/core/quota-share.js'
 import { windowNumber } from '../../src/core/window.js'
-import { someQuotaRules } from '../contracts/builders.js'
+import { someQuotaRules } from '../support/builders.js'
 
 const NOON_MS = Date.UTC(2026, 10, 23, 12)
 const FREE = someQuotaRules()

@@ -2,11 +2,11 @@ import { expect } from 'chai'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
 import type { TestApi, TestResponse } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { expectError, tripleOf } from '../support/responses.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
 import { until } from '../support/until.js'
 import { inSequence, times } from '../support/verdicts.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const FAILURES_PER_MINUTE = 30
 const LOOKUPS_IN_FLIGHT = 4
@@ -20,7 +20,7 @@ describe('the failure limit of an IP address', () => {
   beforeEach(async () => {
     apiKeys = new WatchedApiKeyStore()
     api = await startApi({ doubles: { apiKeyStore: apiKeys } })
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   afterEach(() => api.stop())
 
@@ -34,8 +34,8 @@ describe('the failure limit of an IP address', () => {
 
   function expectLockedOut(response: TestResponse): void {
     expectError(response, 429, 'too_many_failed_authentications')
-    expect(tripleOf(response)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
-    expect(tripleOf(response).resetSeconds * 1000).to.equal(api.clock.nowMs() + Number(response.headers['retry-after']) * 1000)
+    expect(readQuotaHeaders(response)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
+    expect(readQuotaHeaders(response).resetSeconds * 1000).to.equal(api.clock.nowMs() + Number(response.headers['retry-after']) * 1000)
     expect(response.headers).to.not.have.property('www-authenticate')
   }
 
@@ -52,7 +52,7 @@ describe('the failure limit of an IP address', () => {
       for (const headers of [{}, { authorization: 'Basic dXNlcjpwYXNz' }]) {
         const response = await api.send('/v1/pets', { headers })
         expectError(response, 401, 'missing_api_key')
-        expect(tripleOf(response)).to.include({ limit: FAILURES_PER_MINUTE, remaining: FAILURES_PER_MINUTE })
+        expect(readQuotaHeaders(response)).to.include({ limit: FAILURES_PER_MINUTE, remaining: FAILURES_PER_MINUTE })
       }
     })
     await useUp()
@@ -62,7 +62,7 @@ describe('the failure limit of an IP address', () => {
     await useUp()
     const response = await api.send('/v1/pets')
     expectError(response, 401, 'missing_api_key')
-    expect(tripleOf(response)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
+    expect(readQuotaHeaders(response)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
     expect(response.headers).to.include({ 'www-authenticate': 'Bearer realm="petstore"' })
   })
 
@@ -109,14 +109,14 @@ describe('the failure limit of an IP address', () => {
     api.clock.advanceSeconds(1)
     const response = await withKey('rubbish')
     expectError(response, 401, 'invalid_api_key')
-    expect(tripleOf(response).remaining).to.equal(FAILURES_PER_MINUTE - 1)
+    expect(readQuotaHeaders(response).remaining).to.equal(FAILURES_PER_MINUTE - 1)
   })
 
   it('does not affect OPTIONS, health and the OpenAPI document', async () => {
     await useUp()
     const options = await api.send('/v1/pets', { method: 'OPTIONS' })
     expect(options.status).to.equal(204)
-    expect(tripleOf(options)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
+    expect(readQuotaHeaders(options)).to.include({ limit: FAILURES_PER_MINUTE, remaining: 0 })
     for (const path of ['/livez', '/openapi.json', '/docs']) expect((await api.send(path)).status).to.equal(200)
   })
 
@@ -126,7 +126,7 @@ describe('the failure limit of an IP address', () => {
       const remaining: number[] = []
       await withApi({ config: { trustedProxyHops } }, async (own) => {
         for (const each of forwarded)
-          remaining.push(tripleOf(await own.send('/v1/pets', { key: 'rubbish', headers: { 'x-forwarded-for': each } })).remaining)
+          remaining.push(readQuotaHeaders(await own.send('/v1/pets', { key: 'rubbish', headers: { 'x-forwarded-for': each } })).remaining)
       })
       return remaining
     }

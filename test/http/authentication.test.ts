@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
-import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
+import { expectError, readRateLimitFields, readQuotaHeaders } from '../support/responses.js'
 import type { TestResponse, TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const secrets = new CryptoApiKeySecrets()
 
@@ -13,7 +13,7 @@ describe('authentication', () => {
 
   beforeEach(async () => {
     api = await startApi()
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   afterEach(() => api.stop())
 
@@ -131,21 +131,21 @@ describe('authentication', () => {
         await api.send('/v1/store/orders', { key: 'rubbish' }),
         await api.send('/v1/store/orders'),
       ]
-      expect(responses.map((response) => tripleOf(response).remaining)).to.deep.equal([30, 29, 28, 28])
+      expect(responses.map((response) => readQuotaHeaders(response).remaining)).to.deep.equal([30, 29, 28, 28])
       for (const response of responses) {
-        const { limit, remaining, resetSeconds } = tripleOf(response)
+        const { limit, remaining, resetSeconds } = readQuotaHeaders(response)
         expect({ limit, resetSeconds }).to.deep.equal({ limit: 30, resetSeconds: api.clock.nowMs() / 1000 + 30 })
         const fields = { quota: 30, windowSeconds: 60, remaining, resetInSeconds: 30 }
-        expect(rateLimitFields(response)).to.deep.equal({ 'failed-authentications': fields })
+        expect(readRateLimitFields(response)).to.deep.equal({ 'failed-authentications': fields })
       }
     })
 
     it('counts successes only toward the quota of the key, and failures only toward the limit of the IP address', async () => {
       for (let time = 0; time < 40; time += 1) await api.send('/v1/pets', { key })
-      expect(tripleOf(await api.send('/v1/pets')).remaining).to.equal(30)
-      const before = tripleOf(await api.send('/v1/pets', { key })).remaining
+      expect(readQuotaHeaders(await api.send('/v1/pets')).remaining).to.equal(30)
+      const before = readQuotaHeaders(await api.send('/v1/pets', { key })).remaining
       await api.send('/v1/pets', { key: `${key}x` })
-      expect(tripleOf(await api.send('/v1/pets', { key })).remaining).to.equal(before - 1)
+      expect(readQuotaHeaders(await api.send('/v1/pets', { key })).remaining).to.equal(before - 1)
     })
   })
 })

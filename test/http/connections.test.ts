@@ -6,33 +6,26 @@ import { expect } from 'chai'
 import { pino } from 'pino'
 import { announceClose, drain, listen, makeServer } from '../../src/adapters/http/server/server.js'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
-import { expectError, tripleOf } from '../support/responses.js'
-import type { TestApi } from '../support/api.js'
-import { startApi } from '../support/api.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
+import { useApi, withApi } from '../support/api.js'
 import { Gate } from '../support/gate.js'
 import { HeldPetStore } from '../support/held-pet-store.js'
 import type { RawResponse } from '../support/raw-socket.js'
 import { MovableClock } from '../support/movable-clock.js'
-import { exchange, head } from '../support/raw-socket.js'
+import { countConnections, exchange, head } from '../support/raw-socket.js'
 import { until } from '../support/until.js'
-import { ampleKey, withApi } from '../support/with-api.js'
 
 const REX = JSON.stringify({ name: 'Rex', categoryId: 7 })
 
 describe('a connection', () => {
-  let api: TestApi
-  let auth: string
+  const api = useApi()
   const sockets = new Set<Socket>()
+  const auth = () => `Authorization: Bearer ${api.key}`
 
-  before(async () => {
-    api = await startApi()
-    auth = `Authorization: Bearer ${await ampleKey(api)}`
-  })
   afterEach(() => {
     for (const socket of sockets) socket.destroy()
     sockets.clear()
   })
-  after(() => api.stop())
 
   function open(url: string, bytes: string): Socket {
     const { hostname, port } = new URL(url)
@@ -44,7 +37,7 @@ describe('a connection', () => {
   }
 
   const post = (fields: readonly string[] = [`Content-Length: ${REX.length}`], body = REX) =>
-    head('POST /v1/pets HTTP/1.1', ['Host: pets', auth, 'Content-Type: application/json', ...fields]) + body
+    head('POST /v1/pets HTTP/1.1', ['Host: pets', auth(), 'Content-Type: application/json', ...fields]) + body
 
   const unreadable: Readonly<Record<string, readonly [bytes: string, status: number]>> = {
     'stray bytes': ['garbage\r\n\r\n', 400],
@@ -59,14 +52,14 @@ describe('a connection', () => {
         const responses = await exchange(api.url, post() + bytes, { end })
         expect(responses.map((response) => response.status)).to.deep.equal([201, status])
         const [created, rejected] = responses as [RawResponse, RawResponse]
-        expect(tripleOf(created).limit).to.equal(100_000)
+        expect(readQuotaHeaders(created).limit).to.equal(100_000)
         expect(rejected.headers['connection']).to.equal('close')
       })
     }
   }
 
   it('sends the responses to all pipelined requests in order before stray bytes after them get 400', async () => {
-    const get = (limit: number) => head(`GET /v1/pets?limit=${limit} HTTP/1.1`, ['Host: pets', auth])
+    const get = (limit: number) => head(`GET /v1/pets?limit=${limit} HTTP/1.1`, ['Host: pets', auth()])
     const responses = await exchange(api.url, `${get(1)}${post()}${get(2)}garbage\r\n\r\n`)
     expect(responses.map(({ status }) => status)).to.deep.equal([200, 201, 200, 400])
     expect((JSON.parse(responses[2]?.text ?? '') as unknown[]).length).to.equal(2)
@@ -87,12 +80,12 @@ describe('a connection', () => {
       expect(responses).to.have.length(1)
       const [response] = responses as [RawResponse]
       expectError(response, 400, 'bad_request')
-      expect(tripleOf(response).limit).to.equal(100_000)
+      expect(readQuotaHeaders(response).limit).to.equal(100_000)
       expect(response.headers['connection']).to.equal('close')
     })
   }
 
-  it('has one response to a request whose body breaks before the service has begun to read it', async () => {
+  it('has one response to a request whose body breaks before the service reads it', async () => {
     const quotas = new HeldQuotaStore(new MovableClock())
     await withApi({ doubles: { quotas } }, async (own, key) => {
       const fields = ['Host: pets', `Authorization: Bearer ${key}`, 'Content-Type: application/json', 'Transfer-Encoding: chunked']
@@ -114,7 +107,7 @@ describe('a connection', () => {
     })
   })
 
-  it('is not reset while a client that goes on sending behind stray bytes reads its 400', async () => {
+  it('is not reset while a client that keeps sending after stray bytes reads the 400', async () => {
     const socket = open(api.url, 'garbage\r\n\r\n')
     let resets = 0
     socket.on('error', () => (resets += 1))
@@ -124,7 +117,7 @@ describe('a connection', () => {
       await new Promise((resolve) => setImmediate(resolve))
     }
     socket.end()
-    await closed(socket)
+    await waitForClose(socket)
     expect(resets).to.equal(0)
   })
 
@@ -145,7 +138,7 @@ describe('a connection', () => {
     const get = head('GET /livez HTTP/1.1', ['Host: pets'])
     for (const before of [get, get + get, post(), post() + get]) {
       const socket = open(api.url, `${before}CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n`)
-      await closed(socket)
+      await waitForClose(socket)
       expect((await api.send('/livez')).status).to.equal(200)
     }
   })
@@ -155,14 +148,14 @@ describe('a connection', () => {
       const socket = open(api.url, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n')
       await once(socket, 'connect')
       setImmediate(() => socket.resetAndDestroy())
-      await closed(socket)
+      await waitForClose(socket)
     }
     expect((await api.send('/livez')).status).to.equal(200)
   })
 
   it('is not upgraded, and ends after the response to an upgrade request', async () => {
-    const get = head('GET /v1/pets?limit=1 HTTP/1.1', ['Host: pets', auth])
-    const upgrade = head('GET /v1/pets?limit=2 HTTP/1.1', ['Host: pets', auth, 'Connection: Upgrade', 'Upgrade: websocket'])
+    const get = head('GET /v1/pets?limit=1 HTTP/1.1', ['Host: pets', auth()])
+    const upgrade = head('GET /v1/pets?limit=2 HTTP/1.1', ['Host: pets', auth(), 'Connection: Upgrade', 'Upgrade: websocket'])
     for (const bytes of [get + upgrade, get + upgrade + get]) {
       const responses = await exchange(api.url, bytes)
       expect(responses.map(({ status, headers }) => [status, headers['connection']])).to.deep.equal([
@@ -181,9 +174,9 @@ describe('a connection', () => {
       const socket = open(api.url, bytes)
       await once(socket, 'connect')
       setTimeout(() => socket.resetAndDestroy(), attempt % 5)
-      await closed(socket)
+      await waitForClose(socket)
     }
-    await until('the connections are closed', async () => (await connectionCount(api.server)) === 0)
+    await until('the connections are closed', async () => (await countConnections(api.server)) === 0)
     expect(api.logLines.slice(before).filter(({ level }) => Number(level) > 30)).to.be.empty
   })
 
@@ -194,17 +187,12 @@ describe('a connection', () => {
     expect(await exchange(api.url, get.repeat(32) + last).catch(() => [])).to.have.length.below(33)
   })
 
-  describe('to a server with other limits or handlers', () => {
+  describe('to a server with other limits or listeners', () => {
     const servers = new Set<Server>()
 
-    async function serve(
-      listener: RequestListener,
-      change: (server: Server) => void,
-      deps: Partial<Parameters<typeof makeServer>[1]> = {},
-    ) {
-      const server = makeServer(listener, { log: pino({ level: 'silent' }), ...deps })
+    async function serve(listener: RequestListener = () => undefined, options: Partial<Parameters<typeof makeServer>[1]> = {}) {
+      const server = makeServer(listener, { log: pino({ level: 'silent' }), ...options })
       servers.add(server)
-      change(server)
       return { server, url: await listen(server, '127.0.0.1', 0) }
     }
     afterEach(() => {
@@ -220,21 +208,14 @@ describe('a connection', () => {
         ['https://pets.example', 'max-age=31536000'],
         ['http://pets.example', undefined],
       ] as const) {
-        const { url } = await serve(
-          () => undefined,
-          () => undefined,
-          { publicUrl },
-        )
+        const { url } = await serve(undefined, { publicUrl })
         const [rejected] = await exchange(url, 'garbage\r\n\r\n')
         expect(rejected?.headers['strict-transport-security']).to.equal(expected)
       }
     })
 
-    it('is read for a while after a 400, so that a client that is still sending does not lose the response', async () => {
-      const { server, url } = await serve(
-        () => undefined,
-        () => undefined,
-      )
+    it('is read for a while after a 400, so that a client that is still sending receives the response', async () => {
+      const { server, url } = await serve()
       const accepted = once(server, 'connection') as Promise<[Socket]>
       // A client that does not react to the end of the server's side.
       const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
@@ -245,15 +226,12 @@ describe('a connection', () => {
       expect(response.toString()).to.match(/^HTTP\/1\.1 400 /)
       const before = serverSide.bytesRead
       socket.write('more')
-      await until('the server has read on', () => serverSide.bytesRead > before)
+      await until('the server has read more', () => serverSide.bytesRead > before)
       expect(serverSide.destroyed).to.equal(false)
     })
 
     it('has all responses to pipelined requests when the server is about to stop, and only the last one announces the end', async () => {
-      const { server, url } = await serve(
-        (_request, response) => void setImmediate(() => response.end()),
-        () => undefined,
-      )
+      const { server, url } = await serve((_request, response) => void setImmediate(() => response.end()))
       announceClose(server)
       const responses = await exchange(url, head('GET / HTTP/1.1', ['Host: pets']).repeat(3))
       expect(responses.map(({ headers }) => headers['connection'])).to.deep.equal(['keep-alive', 'keep-alive', 'close'])
@@ -261,31 +239,25 @@ describe('a connection', () => {
 
     it('does not execute a request after a response that has announced the end of the connection', async () => {
       const paths: (string | undefined)[] = []
-      const { url } = await serve(
-        ({ url: path }, response) => {
-          paths.push(path)
-          response.shouldKeepAlive = false
-          response.end()
-        },
-        () => undefined,
-      )
+      const { url } = await serve(({ url: path }, response) => {
+        paths.push(path)
+        response.shouldKeepAlive = false
+        response.end()
+      })
       await exchange(url, head('GET /first HTTP/1.1', ['Host: pets']) + head('GET /second HTTP/1.1', ['Host: pets']))
       expect(paths).to.deep.equal(['/first'])
     })
 
     it('is not closed by draining before a complete request has its response, although half a request follows', async () => {
       const waiting: (() => void)[] = []
-      const { server, url } = await serve(
-        (_request, response) => void waiting.push(() => response.end()),
-        () => undefined,
-      )
+      const { server, url } = await serve((_request, response) => void waiting.push(() => response.end()))
       const half = head('POST / HTTP/1.1', ['Host: pets', 'Content-Length: 2']) + '{'
       const responses = exchange(url, head('GET / HTTP/1.1', ['Host: pets']) + half)
       await until('both requests are known', () => waiting.length === 2)
       const idle = open(url, '')
-      await until('the idle connection is open', async () => (await connectionCount(server)) === 2)
+      await until('the idle connection is open', async () => (await countConnections(server)) === 2)
       const drained = drain(server, { graceMs: 0, timeoutMs: 5_000 })
-      await closed(idle)
+      await waitForClose(idle)
       waiting[0]?.()
       expect((await responses).map(({ status }) => status)).to.deep.equal([200])
       await drained
@@ -294,33 +266,24 @@ describe('a connection', () => {
     it('is closed when nothing can be written for 30 s because the client does not read', async () => {
       const written = Buffer.alloc(50_000_000)
       let gone = 0
-      const { server, url } = await serve(
-        (_request, response) => void response.end(written),
-        (it) => {
-          expect(it.timeout).to.equal(30_000)
-          // The same server with a shorter timeout.
-          it.timeout = 100
-        },
-        { onClientGone: () => (gone += 1) },
-      )
+      const { server, url } = await serve((_request, response) => void response.end(written), { onClientGone: () => (gone += 1) })
+      expect(server.timeout).to.equal(30_000)
+      server.timeout = 100
       open(url, 'GET / HTTP/1.1\r\nHost: pets\r\n\r\n').pause()
-      await until('the client is connected', async () => (await connectionCount(server)) === 1)
-      await until('the server has closed the connection', async () => (await connectionCount(server)) === 0)
+      await until('the client is connected', async () => (await countConnections(server)) === 1)
+      await until('the server has closed the connection', async () => (await countConnections(server)) === 0)
       await until('the client is counted as gone', () => gone === 1)
     })
 
     it('is closed on arrival if the limit is reached, and earlier connections are still served', async () => {
       let dropped = 0
-      const { url } = await serve(
-        (_request, response) => void response.end('served'),
-        () => undefined,
-        { maxConnections: 2, onConnectionDropped: () => (dropped += 1) },
-      )
+      const options = { maxConnections: 2, onConnectionDropped: () => (dropped += 1) }
+      const { url } = await serve((_request, response) => void response.end('served'), options)
       const first = open(url, '')
       const second = open(url, '')
       await Promise.all([once(first, 'connect'), once(second, 'connect')])
       const third = open(url, 'GET / HTTP/1.1\r\nHost: pets\r\n\r\n')
-      await closed(third)
+      await waitForClose(third)
       expect(dropped).to.equal(1)
       for (const socket of [first, second]) {
         socket.write('GET / HTTP/1.1\r\nHost: pets\r\n\r\n')
@@ -332,7 +295,7 @@ describe('a connection', () => {
 })
 
 describe('requests beyond MAX_IN_FLIGHT', () => {
-  it('get 503 with Retry-After at once and uncharged, and health checks still pass', async () => {
+  it('get 503 with Retry-After at once, without a charge, and health checks still succeed', async () => {
     const pets = new HeldPetStore()
     await withApi({ doubles: { pets }, config: { maxInFlight: 2 } }, async (api) => {
       const { secret: key } = await api.issueKey('free')
@@ -342,18 +305,18 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
       const rejected = await api.send('/v1/pets', { key })
       expectError(rejected, 503, 'service_unavailable')
       expect(rejected.headers['retry-after']).to.equal('1')
-      expect(tripleOf(rejected).limit).to.equal(30)
+      expect(readQuotaHeaders(rejected).limit).to.equal(30)
       expect((await api.send('/livez')).status).to.equal(200)
 
       pets.gate.open()
       expect((await Promise.all(held)).map(({ status }) => status)).to.deep.equal([200, 200])
-      expect(tripleOf(await api.send('/v1/pets', { key })).remaining).to.equal(57)
+      expect(readQuotaHeaders(await api.send('/v1/pets', { key })).remaining).to.equal(57)
     })
   })
 })
 
 /** Resolves when the connection is closed or reset. */
-async function closed(socket: Socket): Promise<void> {
+async function waitForClose(socket: Socket): Promise<void> {
   socket.once('end', () => socket.end())
   await new Promise((resolve) => socket.resume().once('close', resolve))
 }
@@ -365,8 +328,4 @@ class HeldQuotaStore extends MemoryQuotaStore {
     await this.gate.pass()
     return super.take(...args)
   }
-}
-
-async function connectionCount(server: Server): Promise<number> {
-  return new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))))
 }

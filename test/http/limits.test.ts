@@ -11,9 +11,9 @@ import { StoreUnavailable } from '../../src/core/errors.js'
 import type { TestApi } from '../support/api.js'
 import { send, startApi } from '../support/api.js'
 import { MovableClock } from '../support/movable-clock.js'
-import { answerTo, exchange, head } from '../support/raw-socket.js'
-import { expectError, tripleOf } from '../support/responses.js'
-import { ampleKey, withApi } from '../support/with-api.js'
+import { exchangeOnce, exchange, head } from '../support/raw-socket.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
+import { issueAmpleKey, withApi } from '../support/api.js'
 
 const REX = JSON.stringify({ name: 'Rex', categoryId: 7 })
 
@@ -26,7 +26,7 @@ describe('a request', () => {
 
   before(async () => {
     api = await startApi()
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 
@@ -65,7 +65,7 @@ describe('a request', () => {
       const chunk = framing[0].startsWith('T') ? `10001\r\n${' '.repeat(0x10001)}\r\n` : ''
       const next = head('GET /livez HTTP/1.1', ['Host: pets'])
       // The connection ends, so that no response to the next request arrives.
-      const response = await answerTo(api.url, post(...framing) + chunk + (chunk && `0\r\n\r\n${next}`))
+      const response = await exchangeOnce(api.url, post(...framing) + chunk + (chunk && `0\r\n\r\n${next}`))
       expectError(response, 413, 'payload_too_large')
       expect(response.headers).to.include({ connection: 'close' })
     })
@@ -82,7 +82,7 @@ describe('a request', () => {
   for (const coding of ['chunked', 'Chunked', 'CHUNKED']) {
     it(`with Transfer-Encoding: ${coding} has its body read`, async () => {
       const chunk = `${REX.length.toString(16)}\r\n${REX}\r\n0\r\n\r\n`
-      const response = await answerTo(api.url, post(`Transfer-Encoding: ${coding}`, 'Connection: close') + chunk)
+      const response = await exchangeOnce(api.url, post(`Transfer-Encoding: ${coding}`, 'Connection: close') + chunk)
       expect(response.status).to.equal(201)
     })
   }
@@ -151,8 +151,8 @@ describe('the failure limit', () => {
         ['/nowhere', 'GET'],
         ['/v1/pets', 'GET'],
       ] as const) {
-        expect(tripleOf(await api.send(path, { method, ...from('198.51.100.7') })).remaining, `${method} ${path}`).to.equal(27)
-        expect(tripleOf(await api.send(path, { method, ...from('198.51.100.8') })).remaining, `${method} ${path}`).to.equal(30)
+        expect(readQuotaHeaders(await api.send(path, { method, ...from('198.51.100.7') })).remaining, `${method} ${path}`).to.equal(27)
+        expect(readQuotaHeaders(await api.send(path, { method, ...from('198.51.100.8') })).remaining, `${method} ${path}`).to.equal(30)
       }
     }))
 
@@ -195,7 +195,7 @@ describe('the failure limit', () => {
       }
       expect(failures.reads, 'reads of the failure limit').to.equal(0)
       failures.error = undefined
-      expect(tripleOf(await api.send('/v1/pets', { method: 'OPTIONS' })).limit).to.equal(30)
+      expect(readQuotaHeaders(await api.send('/v1/pets', { method: 'OPTIONS' })).limit).to.equal(30)
     })
   })
 })

@@ -8,12 +8,10 @@ import { buildOpenApiDocument } from '../../src/adapters/http/openapi/openapi.js
 import { listen, makeServer } from '../../src/adapters/http/server/server.js'
 import { readConfig } from '../../src/config.js'
 import { expectError } from '../support/responses.js'
-import type { TestApi } from '../support/api.js'
-import { send, startApi } from '../support/api.js'
+import { send, useApi, withApi } from '../support/api.js'
 import type { Swept } from '../support/sweep.js'
 import { patientPlans, sweep, sweepFailures, sweepRemoved } from '../support/sweep.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
-import { withApi } from '../support/with-api.js'
 
 interface Reference {
   readonly $ref: string
@@ -53,66 +51,61 @@ interface Document {
   }
 }
 
-/** What any HTTP answer may carry, and what hardening adds: not part of the contract. */
+/** Headers of HTTP and of the hardening, which are not part of the contract. */
 const NOT_DECLARED =
   /^(date|connection|keep-alive|content-.*|transfer-encoding|cache-control|referrer-policy|cross-origin-.*|strict-transport-.*|x-content-type-.*)$/
 
-const nameIn = ({ $ref }: Reference) => $ref.slice($ref.lastIndexOf('/') + 1)
+const readName = ({ $ref }: Reference) => $ref.slice($ref.lastIndexOf('/') + 1)
 
-/** Every object of the document with its JSON pointer. */
-function nodesOf(value: unknown, pointer = ''): [string, Readonly<Record<string, unknown>>][] {
+/** Every object in the document, with its JSON pointer. */
+function listNodes(value: unknown, pointer = ''): [string, Readonly<Record<string, unknown>>][] {
   if (typeof value !== 'object' || value === null) return []
   const below = Object.entries(value).flatMap(([key, child]) =>
-    nodesOf(child, `${pointer}/${encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'))}`),
+    listNodes(child, `${pointer}/${encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1'))}`),
   )
   return [[pointer, value as Readonly<Record<string, unknown>>], ...below]
 }
 
 const build = (serverUrl: string) => buildOpenApiDocument({ serverUrl, plans: readConfig({}).plans }) as unknown as Document
 
-async function serverUrls(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string[]> {
+async function getServerUrls(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const { servers } = (await send(url, '/openapi.json', { headers })).json as Document
   return servers.map((server) => server.url)
 }
 
 describe('the OpenAPI document', () => {
-  let api: TestApi
+  const pets = new UnreliablePetStore()
+  const api = useApi({ config: { plans: patientPlans() }, doubles: { pets } })
   let document: Document
   let swept: readonly Swept[]
 
   before(async () => {
-    const pets = new UnreliablePetStore()
-    api = await startApi({
-      config: { plans: patientPlans() },
-      doubles: { pets },
-    })
     document = (await api.send('/openapi.json')).json as Document
     swept = [...(await sweep(api)), ...(await sweepFailures(api, pets)), ...(await sweepRemoved(api))]
   })
-  after(() => api.stop())
 
-  /** The operation that a request of the sweep was for; undefined where the document knows none. */
-  const operationOf = ({ path, method }: Swept): OperationObject | undefined => {
+  /** The operation that handled the request, undefined if the document has none. */
+  const findOperation = ({ path, method }: Swept): OperationObject | undefined => {
     const [bare = ''] = path.replace(/^\/v1/, '').split('?')
     const template = /^\/pets\/[^/]+$/.test(bare) ? '/pets/{petId}' : bare
     return document.paths[template]?.[method.toLowerCase()]
   }
 
-  /** The documented response for this status. Follows its reference. */
-  const responseOf = ({ responses }: OperationObject, status: number): Response | undefined => {
+  /** The documented response for the status. */
+  const findResponse = ({ responses }: OperationObject, status: number): Response | undefined => {
     const response = responses[status] ?? responses['default']
-    return response && '$ref' in response ? document.components.responses[nameIn(response)] : response
+    return response && '$ref' in response ? document.components.responses[readName(response)] : response
   }
 
-  const operations = () => Object.values(document.paths).flatMap((methods) => Object.values(methods))
+  const listOperations = () => Object.values(document.paths).flatMap((methods) => Object.values(methods))
 
-  const sweptOperations = (): [Swept, OperationObject][] =>
-    swept.flatMap((one) => {
-      const operation = operationOf(one)
-      return operation ? [[one, operation] as [Swept, OperationObject]] : []
+  const listSweptOperations = (): [Swept, OperationObject][] =>
+    swept.flatMap((request) => {
+      const operation = findOperation(request)
+      return operation ? [[request, operation] as [Swept, OperationObject]] : []
     })
 
-  it('is OpenAPI 3.1 of this version, with the four operations', () => {
+  it('is an OpenAPI 3.1 document of this version, with the four operations', () => {
     expect(document).to.include({ openapi: '3.1.0' })
     expect(document.info.version).to.equal('1.0.0')
     const listed = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -126,7 +119,7 @@ describe('the OpenAPI document', () => {
     ])
   })
 
-  it('is the same as JSON and as YAML, each with its type, without a key', async () => {
+  it('is the same in JSON and YAML, each with its content type, without a key', async () => {
     const [json, yaml] = [await api.send('/openapi.json'), await api.send('/openapi.yaml')]
     expect(json.headers['content-type']).to.equal('application/json')
     expect(yaml.headers['content-type']).to.equal('application/yaml')
@@ -134,9 +127,9 @@ describe('the OpenAPI document', () => {
     expect(yaml.text).to.not.match(/: [&*]\w+\d*$/m)
   })
 
-  it('names PUBLIC_URL as its only server if it is set', () =>
+  it('has PUBLIC_URL as its only server URL if it is set', () =>
     withApi({ config: { publicUrl: 'https://pets.example/shop' } }, async (own) => {
-      expect(await serverUrls(own.url)).to.deep.equal(['https://pets.example/shop/v1'])
+      expect(await getServerUrls(own.url)).to.deep.equal(['https://pets.example/shop/v1'])
     }))
 
   it('has an absolute server URL, and a contact URL below it', () => {
@@ -149,17 +142,17 @@ describe('the OpenAPI document', () => {
     expect(document.info.description.split('\n')).to.have.length.within(1, 5)
   })
 
-  it('names the URL that the process listens on if PUBLIC_URL is not set', async () => {
-    expect(await serverUrls(api.url)).to.deep.equal([`${api.url}/v1`])
+  it('has the URL that the process listens on as its server URL if PUBLIC_URL is not set', async () => {
+    expect(await getServerUrls(api.url)).to.deep.equal([`${api.url}/v1`])
     expect((parse((await api.send('/openapi.yaml')).text) as Document).servers[0]?.url).to.equal(`${api.url}/v1`)
   })
 
-  it('names the IP address that the client connected to if the process listens on all of them', async () => {
+  it('has the IP address that the client connected to in its server URL if the process listens on all addresses', async () => {
     const everywhere = makeServer(api.parts.api, { log: api.parts.log })
     try {
       const { port } = new URL(await listen(everywhere, '0.0.0.0', 0))
       for (const host of ['127.0.0.1', '127.0.0.2', '127.0.0.1']) {
-        expect(await serverUrls(`http://${host}:${port}`)).to.deep.equal([`http://${host}:${port}/v1`])
+        expect(await getServerUrls(`http://${host}:${port}`)).to.deep.equal([`http://${host}:${port}/v1`])
       }
     } finally {
       everywhere.close()
@@ -167,42 +160,42 @@ describe('the OpenAPI document', () => {
   })
 
   it('never uses the Host header for the server URL', async () => {
-    expect(await serverUrls(api.url, { host: 'evil.example', 'x-forwarded-host': 'evil.example' })).to.deep.equal([`${api.url}/v1`])
+    expect(await getServerUrls(api.url, { host: 'evil.example', 'x-forwarded-host': 'evil.example' })).to.deep.equal([`${api.url}/v1`])
   })
 
-  it('has a response for every status that the sweep met, with an example of its code', () => {
-    const met = sweptOperations()
+  it('has a response for every status that the service returns, with an example of the error code', () => {
+    const met = listSweptOperations()
     expect(met).to.have.length.above(100)
-    for (const [{ path, method, answer }, operation] of met) {
-      const response = responseOf(operation, answer.status)
-      expect(response, `${operation.operationId} returns ${answer.status}`).to.be.an('object')
-      const { code } = answer.status >= 400 ? (answer.json as { code: string }) : { code: undefined }
+    for (const [{ path, method, response: actual }, operation] of met) {
+      const response = findResponse(operation, actual.status)
+      expect(response, `${operation.operationId} returns ${actual.status}`).to.be.an('object')
+      const { code } = actual.status >= 400 ? (actual.json as { code: string }) : { code: undefined }
       if (code !== undefined)
-        expect(response?.content['application/json']?.examples, `${method} ${path}: ${answer.status}`).to.have.property(code)
+        expect(response?.content['application/json']?.examples, `${method} ${path}: ${actual.status}`).to.have.property(code)
     }
   })
 
   it('describes by status the errors that programs handle differently, and all others by default', () => {
-    const described = Object.fromEntries(operations().map(({ operationId, responses }) => [operationId, Object.keys(responses)]))
+    const described = Object.fromEntries(listOperations().map(({ operationId, responses }) => [operationId, Object.keys(responses)]))
     expect(described).to.deep.equal({
       listPets: ['200', '400', '401', '429', '503', 'default'],
       createPet: ['201', '400', '401', '415', '422', '429', '503', 'default'],
       getPet: ['200', '400', '401', '404', '410', '429', '503', 'default'],
       listOrders: ['200', '400', '401', '429', '503', 'default'],
     })
-    for (const { responses } of operations()) {
+    for (const { responses } of listOperations()) {
       for (const [status, response] of Object.entries(responses)) {
         if (!status.startsWith('2')) expect(response, `${status} is shared by the operations`).to.have.all.keys('$ref')
       }
     }
   })
 
-  it('declares every header that the sweep met, and every response carries those that are declared as required', () => {
-    for (const [{ path, method, answer }, operation] of sweptOperations()) {
-      const declared = Object.entries(responseOf(operation, answer.status)?.headers ?? {})
-      const required = declared.filter(([, header]) => document.components.headers[nameIn(header)]?.required)
-      const sent = Object.keys(answer.headers).filter((name) => !NOT_DECLARED.test(name))
-      const what = `${method} ${path}: ${answer.status}`
+  it('declares every header that the service sends, and the service sends every header that is declared as required', () => {
+    for (const [{ path, method, response: actual }, operation] of listSweptOperations()) {
+      const declared = Object.entries(findResponse(operation, actual.status)?.headers ?? {})
+      const required = declared.filter(([, header]) => document.components.headers[readName(header)]?.required)
+      const sent = Object.keys(actual.headers).filter((name) => !NOT_DECLARED.test(name))
+      const what = `${method} ${path}: ${actual.status}`
       expect(sent, what).to.include.members(required.map(([name]) => name.toLowerCase()))
       expect(
         declared.map(([name]) => name.toLowerCase()),
@@ -211,12 +204,12 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('requires the quota headers on responses of operations, and not where the HTTP parser may respond', () => {
+  it('requires the quota headers on responses of operations, except where the HTTP parser may respond', () => {
     const names = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'RateLimit-Policy', 'RateLimit']
-    const isRequired = (header?: Reference) => header && document.components.headers[nameIn(header)]?.required
-    for (const operation of operations()) {
+    const isRequired = (header?: Reference) => header && document.components.headers[readName(header)]?.required
+    for (const operation of listOperations()) {
       for (const status of Object.keys(operation.responses)) {
-        const { headers } = responseOf(operation, Number(status)) ?? expect.fail()
+        const { headers } = findResponse(operation, Number(status)) ?? expect.fail()
         const mayLackQuota = status === '400' || status === 'default'
         for (const name of names) expect(isRequired(headers[name]), `${name} on ${status}`).to.equal(!mayLackQuota)
         expect(isRequired(headers['X-Request-Id']), `X-Request-Id on ${status}`).to.equal(true)
@@ -235,13 +228,13 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('puts codes into one response only if they share a status', () => {
+  it('combines error codes in one response only if they have the same status', () => {
     for (const { codes } of Object.values(ERROR_RESPONSES)) {
       expect(new Set(codes.map((code) => ERROR_CATALOGUE[code].status)).size).to.equal(1)
     }
   })
 
-  it('leaves responses open: new fields and new error codes break no client', () => {
+  it('leaves responses open, so that new fields and error codes break no client', () => {
     for (const name of ['Pet', 'Order', 'Error']) expect(document.components.schemas[name]).to.not.have.property('additionalProperties')
     const code = document.components.schemas['Error']?.properties['code']
     expect(code).to.not.have.property('enum')
@@ -250,7 +243,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('has only patterns that are anchored and valid in Unicode mode', () => {
-    const patterns = nodesOf(document).flatMap(([, { pattern }]) => (typeof pattern === 'string' ? [pattern] : []))
+    const patterns = listNodes(document).flatMap(([, { pattern }]) => (typeof pattern === 'string' ? [pattern] : []))
     expect(patterns).to.have.length.above(10)
     for (const pattern of patterns) {
       expect(pattern).to.match(/^\^.*\$$/)
@@ -262,7 +255,7 @@ describe('the OpenAPI document', () => {
     const ajv = new Ajv2020({ strict: false, formats: { int32: true, int64: true } })
     addFormats.default(ajv, ['date-time'])
     ajv.addSchema(document, 'openapi')
-    const examples = nodesOf(document).flatMap(([pointer, node]) => {
+    const examples = listNodes(document).flatMap(([pointer, node]) => {
       const schema = 'schema' in node ? `${pointer}/schema` : pointer
       const values = Object.values((node['examples'] ?? {}) as Record<string, { value: unknown }>).map(({ value }) => value)
       return [...('example' in node ? [node['example']] : []), ...values].map((value) => [schema, value] as const)
@@ -275,14 +268,14 @@ describe('the OpenAPI document', () => {
   })
 
   it('has an example of every successful response', () => {
-    for (const { operationId, responses } of operations()) {
+    for (const { operationId, responses } of listOperations()) {
       const [success] = Object.values(responses)
       expect((success as Response).content['application/json'], operationId).to.have.property('example')
     }
   })
 
   it('describes every parameter, and gives no optional one an example that an API client would send', () => {
-    for (const { operationId, parameters = [] } of operations()) {
+    for (const { operationId, parameters = [] } of listOperations()) {
       for (const { name, description, example, schema } of parameters) {
         expect(description, `${operationId} ${name}`).to.be.a('string').and.match(/\S/)
         if (name !== 'petId') expect([example, schema['example']], `${operationId} ${name}`).to.deep.equal([undefined, undefined])
@@ -290,7 +283,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('describes that an omitted status becomes available, because a default keyword makes the field required in TypeScript', () => {
+  it('describes the default status in words, because the keyword default makes the field required in TypeScript', () => {
     const newPet = document.components.schemas['NewPet']
     expect(newPet?.properties['status']).to.not.have.property('default')
     expect(newPet?.properties['status']?.['description']).to.include('`available`')
@@ -303,20 +296,20 @@ describe('the OpenAPI document', () => {
     expect([description, example]).to.not.include(undefined)
   })
 
-  it('marks what is experimental and what is deprecated, as the answers do', () => {
-    for (const [{ answer }, operation] of sweptOperations()) {
-      expect(answer.headers['x-stability']).to.equal(operation['x-stability'])
-      expect('deprecation' in answer.headers).to.equal(operation.deprecated === true)
+  it('marks the same operations as experimental and as deprecated as the responses do', () => {
+    for (const [{ response: actual }, operation] of listSweptOperations()) {
+      expect(actual.headers['x-stability']).to.equal(operation['x-stability'])
+      expect('deprecation' in actual.headers).to.equal(operation.deprecated === true)
     }
     expect(document.paths['/store/orders']?.['get']).to.include({ 'x-stability': 'experimental' })
     expect(document.paths['/pets/{petId}']?.['get']).to.include({ deprecated: true, 'x-sunset': '2030-12-05' })
   })
 
-  it('writes no bounds for int64 that JSON would round', async () => {
+  it('has no bounds of int64, which JSON parsers would round', async () => {
     expect((await api.send('/openapi.json')).text).to.not.match(/922337203685477\d*/)
   })
 
-  it('is not served, nor its page, when DOCS is off', () =>
+  it('is not served if DOCS is off, and neither is its page', () =>
     withApi({ config: { docs: false } }, async (own, key) => {
       for (const path of ['/openapi.json', '/openapi.yaml', '/docs', '/docs/scalar.js', '/docs/start.js']) {
         expectError(await own.send(path), 404, 'not_found')

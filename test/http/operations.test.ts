@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { buildPaths } from '../../src/adapters/http/openapi/openapi.js'
 import type { Operation } from '../../src/adapters/http/operations/operation.js'
-import { expectError, linkTo } from '../support/responses.js'
-import { withApi } from '../support/with-api.js'
+import { expectError, findLink } from '../support/responses.js'
+import { withApi } from '../support/api.js'
 
 const RESPONSES = { 204: { description: 'Done.' } }
 
@@ -66,7 +66,7 @@ describe('the list of operations', () => {
     withApi({ doubles: { operations } }, async (api, key) => {
       const { headers } = await api.send('/v1/toys/1', { method: 'HEAD', key })
       expect(headers).to.include({ deprecation: '@1798761600', sunset: 'Tue, 29 Feb 2028 00:00:00 GMT', 'x-stability': 'beta' })
-      expect(linkTo('successor-version', { headers })).to.equal('/v1/games')
+      expect(findLink('successor-version', { headers })).to.equal('/v1/games')
       for (const method of ['PUT', 'PATCH', 'DELETE', 'POST']) {
         const other = await api.send('/v1/toys/1', { method, key })
         expect(other.headers, method).to.not.have.any.keys('deprecation', 'sunset', 'link', 'x-stability')

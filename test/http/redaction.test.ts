@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../../src/core/errors.js'
 import type { IssuedApiKey } from '../../src/core/use-cases/issue-api-key.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { withApi } from '../support/with-api.js'
+import { withApi } from '../support/api.js'
 
 const secrets = new CryptoApiKeySecrets()
 

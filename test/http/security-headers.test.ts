@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import type { Sent, TestApi, TestResponse } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import { answerTo } from '../support/raw-socket.js'
-import { ampleKey } from '../support/with-api.js'
+import { exchangeOnce } from '../support/raw-socket.js'
+import { issueAmpleKey } from '../support/api.js'
 
 /** Every header that tells browsers and caches what they must not do. */
 const NAMES = [
@@ -38,7 +38,7 @@ describe('the security headers', () => {
 
   before(async () => {
     api = await startApi({ config: { publicUrl: 'https://pets.example' } })
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
   after(() => api.stop())
 
@@ -82,7 +82,7 @@ describe('the security headers', () => {
   })
 
   it('forbid sniffing and storing on the response to bytes that are not HTTP', async () => {
-    const rejected = await answerTo(api.url, 'garbage\r\n\r\n')
+    const rejected = await exchangeOnce(api.url, 'garbage\r\n\r\n')
     expect(rejected.status).to.equal(400)
     expect(rejected.headers).to.include({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' })
   })

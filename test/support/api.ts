@@ -15,28 +15,28 @@ import { MovableClock } from './movable-clock.js'
 export interface TestResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** The body as it came, byte for byte. */
+  /** The unparsed body. */
   readonly text: string
-  /** The body read as JSON (numbers above 2^53 lose digits: compare `text` for those); undefined where there is none. */
+  /** The parsed body, undefined if it is not JSON. Numbers above 2^53 lose digits: compare `text` for those. */
   readonly json: any // oxlint-disable-line no-explicit-any
 }
 
 export interface Sent {
   readonly method?: string
-  /** The secret of the key to send. */
+  /** The secret of an API key. */
   readonly key?: string
   readonly headers?: Readonly<Record<string, string | readonly string[]>>
-  /** Sent as it is; anything but a string or bytes is sent as JSON. */
+  /** Strings and bytes are sent unchanged, everything else as JSON. */
   readonly body?: unknown
 }
 
-/** The service on a real socket, with a clock that the test moves. A Redis that it uses decides by that clock, too. */
+/** The service on a real socket, with a clock that the test moves. If it uses Redis, Redis uses the same clock. */
 export interface TestApi {
   /** `http://127.0.0.1:…` */
   readonly url: string
   readonly clock: MovableClock
   readonly parts: ServiceParts
-  /** The connection of the distributed mode. */
+  /** Only in distributed mode. */
   readonly redis?: RedisConnection
   /** The parsed JSON lines of the log. */
   readonly logLines: ReadonlyArray<Readonly<Record<string, unknown>>>
@@ -48,13 +48,13 @@ export interface TestApi {
 
 type Bound<Token> = Token extends ServiceIdentifier<infer Service> ? Service : never
 
-/** Test doubles by the name of the token that they are bound to. */
+/** Test doubles by the name of the token that each one is bound to. */
 export type Doubles = { readonly [Name in keyof typeof TOKENS]?: Bound<(typeof TOKENS)[Name]> }
 
 export interface TestApiOptions {
   readonly config?: Partial<Config>
   readonly clock?: MovableClock
-  /** Replace what the container binds. */
+  /** Replace the bindings of the container. */
   readonly doubles?: Doubles
 }
 
@@ -87,7 +87,70 @@ export async function startApi({ config = {}, clock = new MovableClock(), double
   }
 }
 
-/** One request on a connection of its own, with any method and any path, sent to the letter. */
+/** Starts the service for one test, with a key that no test exhausts, and stops it even if `use` throws. */
+export async function withApi(options: TestApiOptions, use: (api: TestApi, key: string) => Promise<void>): Promise<void> {
+  const api = await startApi(options)
+  try {
+    await use(api, await issueAmpleKey(api))
+  } finally {
+    await api.stop()
+  }
+}
+
+/** The service that a suite uses. */
+export interface SuiteApi extends TestApi {
+  /** The secret of a key that no test exhausts. */
+  readonly key: string
+  /** Like `send`, with `key` unless the request has a key of its own. */
+  call(path: string, sent?: Sent): Promise<TestResponse>
+  /** Sends the body, as JSON, to `POST /v1/pets` with `key`. */
+  postPet(body: unknown, headers?: Sent['headers']): Promise<TestResponse>
+}
+
+/** Starts the service once for all tests of the suite that calls this. The result can be used only in its hooks and tests. */
+export function useApi(options: TestApiOptions = {}): SuiteApi {
+  const { api, start, stop } = makeSuiteApi(() => options)
+  before(start)
+  after(stop)
+  return api
+}
+
+/** Like `useApi`, but every test of the suite has a service of its own, with options of its own. */
+export function useApiPerTest(makeOptions: () => TestApiOptions = () => ({})): SuiteApi {
+  const { api, start, stop } = makeSuiteApi(makeOptions)
+  beforeEach(start)
+  afterEach(stop)
+  return api
+}
+
+function makeSuiteApi(makeOptions: () => TestApiOptions) {
+  let running: SuiteApi | undefined
+  const start = async () => {
+    const api = await startApi(makeOptions())
+    const key = await issueAmpleKey(api)
+    const call: SuiteApi['call'] = (path, sent) => api.send(path, { key, ...sent })
+    const postPet: SuiteApi['postPet'] = (body, headers) =>
+      call('/v1/pets', { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } })
+    running = { ...api, key, call, postPet }
+  }
+  const stop = async () => running?.stop()
+  const api = new Proxy({} as SuiteApi, {
+    get: (_, name) => Reflect.get(running ?? fail('The service is not running'), name) as unknown,
+  })
+  return { api, start, stop }
+}
+
+function fail(message: string): never {
+  throw new Error(message)
+}
+
+/** Issues a key with more requests than any test sends, and returns its secret. */
+export async function issueAmpleKey(api: TestApi): Promise<string> {
+  const { secret } = await api.issueKey('enterprise', { limits: { minute: 100_000, day: 1_000_000 } })
+  return secret
+}
+
+/** Sends one request on a connection of its own. Method and path are sent unchanged. */
 export async function send(url: string, path: string, { method = 'GET', key, headers = {}, body }: Sent = {}): Promise<TestResponse> {
   const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
   const bytes = isRaw ? body : JSON.stringify(body)

@@ -12,35 +12,35 @@ export interface Violation {
   detail: string
 }
 
-/** Applies the import rules of the repository, which is the working directory, to the sources under `root`/src. */
-export async function architectureViolations(root: string): Promise<Violation[]> {
+/** Applies the import rules in the working directory, which is the repository, to the sources in `root`/src. */
+export async function findArchitectureViolations(root: string): Promise<Violation[]> {
   const rulesFile = join(process.cwd(), '.dependency-cruiser.mjs')
   const { inhabited } = (await import(pathToFileURL(rulesFile).href)) as { inhabited: string[] }
-  const files = sourceFiles(root)
+  const files = listSourceFiles(root)
   const empty = inhabited.filter((place) => !files.some((file) => file.startsWith(place)))
   return [
-    ...empty.map((place) => ({ rule: 'rules-speak-of-something', file: place, detail: 'holds no file, so that its rules could not fail' })),
-    ...(files.length > 0 ? await importViolations(root, rulesFile, files) : []),
-    ...files.flatMap((file) => hiddenViolations(file, readFileSync(join(root, file), 'utf8'))),
+    ...empty.map((place) => ({ rule: 'rules-apply-to-files', file: place, detail: 'contains no file, so its rules could not fail' })),
+    ...(files.length > 0 ? await findImportViolations(root, rulesFile, files) : []),
+    ...files.flatMap((file) => findHiddenViolations(file, readFileSync(join(root, file), 'utf8'))),
   ]
 }
 
-async function importViolations(root: string, rulesFile: string, files: string[]): Promise<Violation[]> {
+async function findImportViolations(root: string, rulesFile: string, files: string[]): Promise<Violation[]> {
   const options = await extractDepcruiseOptions(rulesFile)
   const { output } = await cruise(['src'], { ...options, baseDir: root })
   const { modules, summary } = output as ICruiseResult
-  const seen = new Set(modules.map((module) => module.source))
-  const overlooked = files.filter((file) => !seen.has(file))
+  const cruised = new Set(modules.map((module) => module.source))
+  const missed = files.filter((file) => !cruised.has(file))
   return [
-    ...overlooked.map((file) => ({ rule: 'rules-see-every-file', file, detail: 'was not read by the cruiser' })),
+    ...missed.map((file) => ({ rule: 'rules-see-every-file', file, detail: 'was not read by dependency-cruiser' })),
     ...summary.violations.map(({ rule, from, to }) => ({ rule: rule.name, file: from, detail: `imports ${to}` })),
   ]
 }
 
 type SyntaxNode = Record<string, unknown>
 
-/** What dependency-cruiser does not see: imports that are no statements, and the environment read through a global. */
-function hiddenViolations(file: string, text: string): Violation[] {
+/** Finds what dependency-cruiser does not: imports that are not statements, and the environment read through a global. */
+function findHiddenViolations(file: string, text: string): Violation[] {
   const found: Violation[] = []
   const visit = (node: unknown, parent: SyntaxNode): void => {
     if (Array.isArray(node)) return node.forEach((child) => visit(child, parent))
@@ -50,7 +50,7 @@ function hiddenViolations(file: string, text: string): Violation[] {
       found.push({ rule: 'imports-are-statements', file, detail: 'hides an import in a type or an expression' })
     }
     if (file !== 'src/config.ts' && mayReadEnvironment(syntax, parent)) {
-      found.push({ rule: 'only-settings-read-the-environment', file, detail: 'reads process.env, or hands process on' })
+      found.push({ rule: 'only-settings-read-the-environment', file, detail: 'reads process.env or passes process on' })
     }
     Object.values(syntax).forEach((child) => visit(child, syntax))
   }
@@ -68,7 +68,7 @@ function isComputedImport(node: SyntaxNode): boolean {
   return argument?.expression['type'] !== 'StringLiteral'
 }
 
-/** Every mention of the global but `process.exit` and the like: whoever holds `process` itself holds its `env` too. */
+/** Every use of `process` other than a member like `process.exit`, because code that has `process` also has `process.env`. */
 function mayReadEnvironment(node: SyntaxNode, parent: SyntaxNode): boolean {
   if (!isNamed(node, 'process')) return false
   if (parent['type'] === 'MemberExpression') {
@@ -84,7 +84,7 @@ function isNamed(node: unknown, name: string): boolean {
   return type === 'Identifier' && value === name
 }
 
-function sourceFiles(root: string): string[] {
+function listSourceFiles(root: string): string[] {
   if (!existsSync(join(root, 'src'))) return []
   return readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))

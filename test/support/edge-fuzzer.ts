@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 
-/** The actions of a hostile or broken client on one connection. */
+/** What a hostile or broken client does on one connection. */
 export interface Conversation {
-  /** Written one after the other, each in its own turn of the event loop. */
+  /** Written one after the other, each in a new turn of the event loop. */
   readonly segments: readonly Buffer[]
   readonly ending: 'close-sending-side' | 'reset' | 'leave' | 'wait'
 }
@@ -37,7 +37,7 @@ const BODIES = [
   '0\r\nTrailer: x\r\n\r\n',
 ]
 
-function fields(key: string): readonly string[] {
+function listFields(key: string): readonly string[] {
   return [
     'Host: pets',
     'Host: pets',
@@ -64,13 +64,13 @@ function fields(key: string): readonly string[] {
 }
 
 /** Valid, almost valid, truncated, reordered and pipelined requests, mixed with random bytes. */
-function conversations(key: string): fc.Arbitrary<Conversation> {
+function arbitraryConversation(key: string): fc.Arbitrary<Conversation> {
   const request = fc
     .tuple(
       fc.constantFrom(...METHODS),
       fc.constantFrom(...TARGETS),
       fc.constantFrom(...VERSIONS),
-      fc.subarray([...fields(key)], { maxLength: 8 }),
+      fc.subarray([...listFields(key)], { maxLength: 8 }),
       fc.constantFrom(...BODIES),
     )
     .map(([method, target, version, lines, body]) => [`${method} ${target} ${version}`, 'Host: pets', ...lines, '', body].join('\r\n'))
@@ -99,10 +99,10 @@ function conversations(key: string): fc.Arbitrary<Conversation> {
 
 /** Returns the same conversations for the same seed. Some of them send `key`, a valid API key. */
 export function sampleConversations(key: string, seed: number, count: number): Conversation[] {
-  return fc.sample(conversations(key), { seed, numRuns: count })
+  return fc.sample(arbitraryConversation(key), { seed, numRuns: count })
 }
 
-/** Resolves to the bytes that the server sent, when either side has closed the connection. */
+/** Resolves to the bytes from the server when either side has closed the connection. */
 export async function converse(url: string, { segments, ending }: Conversation): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })

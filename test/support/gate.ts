@@ -1,6 +1,6 @@
-/** Holds whatever passes it until it is opened. */
+/** Holds calls of `pass` until it is opened. */
 export class Gate {
-  /** Number of calls of `pass` so far. */
+  /** The number of calls of `pass` so far. */
   heldCount = 0
   open: () => void = () => undefined
   readonly #opened = new Promise<void>((resolve) => (this.open = resolve))

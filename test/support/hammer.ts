@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, request } from 'node:http'
 
-/** One request of a load, with what came of it. */
+/** One request of a load test, with its response. */
 export interface Hit {
   readonly url: string
-  /** Absent where the connection broke instead. */
+  /** Absent if the connection failed. */
   readonly status?: number
   readonly headers: IncomingHttpHeaders
   /** Both on the clock of `performance.now()`. */
@@ -13,21 +13,21 @@ export interface Hit {
 }
 
 export interface HammerOptions {
-  /** The secret that a client sends next. */
+  /** Returns the secret for the next request. */
   readonly key: () => string
   readonly clientsEach: number
-  /** All clients together end after so many requests; without it they go on until `stop`. */
+  /** The number of requests of all clients together. Without it, they send requests until `stop`. */
   readonly atMost?: number
-  /** The shortest time from the begin of a client's request to that of its next; without it one follows the other. */
+  /** The minimum time between the starts of two requests of a client. Without it, a client sends one request after the other. */
   readonly everyMs?: number
-  /** What a client sends next besides. */
+  /** Returns more headers for the next request. */
   readonly headers?: () => Readonly<Record<string, string>>
 }
 
-/** Clients of several replicas at once, each with a connection of its own that it keeps. */
+/** Clients of several replicas, each with a persistent connection of its own. */
 export class Hammer {
   readonly hits: Hit[] = []
-  /** Resolves when each client has the answer to its last request. */
+  /** Resolves when every client has the response to its last request. */
   readonly done: Promise<void>
   #left: number
   #isStopped = false
@@ -41,7 +41,7 @@ export class Hammer {
     this.done = Promise.all(clients).then(() => undefined)
   }
 
-  /** How many requests had this answer so far. */
+  /** Counts the responses with the status so far. */
   count(status: number): number {
     return this.hits.filter((hit) => hit.status === status).length
   }
@@ -57,9 +57,9 @@ export class Hammer {
       this.#left -= 1
       const beganMs = performance.now()
       const headers = { ...this.options.headers?.(), authorization: `Bearer ${this.options.key()}` }
-      const answer = await ask(url, agent, headers).catch(() => ({ headers: {} }))
+      const response = await sendGet(url, agent, headers).catch(() => ({ headers: {} }))
       const endMs = performance.now()
-      this.hits.push({ url, ...answer, beganMs, endMs })
+      this.hits.push({ url, ...response, beganMs, endMs })
       const pauseMs = (this.options.everyMs ?? 0) - (endMs - beganMs)
       if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
@@ -67,7 +67,7 @@ export class Hammer {
   }
 }
 
-async function ask(url: string, agent: Agent, headers: Record<string, string>): Promise<Pick<Hit, 'status' | 'headers'>> {
+async function sendGet(url: string, agent: Agent, headers: Record<string, string>): Promise<Pick<Hit, 'status' | 'headers'>> {
   return new Promise((resolve, reject) => {
     const outgoing = request(`${url}/v1/store/orders`, { agent, headers })
     outgoing.on('error', reject)
@@ -80,14 +80,14 @@ async function ask(url: string, agent: Agent, headers: Record<string, string>): 
   })
 }
 
-/** How long the answers took, for people: never asserted. */
-export function latencies(hits: readonly Hit[]): string {
+/** Describes the response times for people. No test depends on them. */
+export function describeLatencies(hits: readonly Hit[]): string {
   const sorted = hits.map(({ beganMs, endMs }) => endMs - beganMs).toSorted((a, b) => a - b)
   const at = (part: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(1)
   return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`
 }
 
-/** How many had which answer; 0 stands for connections that broke. */
+/** Counts requests by status, which is 0 if the connection failed. */
 export function countByStatus(hits: readonly Hit[]): Record<number, number> {
   const counts: Record<number, number> = {}
   for (const { status = 0 } of hits) counts[status] = (counts[status] ?? 0) + 1

@@ -11,7 +11,7 @@ import { makeRevokeApiKey } from '../../src/core/use-cases/revoke-api-key.js'
 import { makeShowApiKey } from '../../src/core/use-cases/show-api-key.js'
 import { makeShowUsage } from '../../src/core/use-cases/show-usage.js'
 import { makeUnbanApiKey } from '../../src/core/use-cases/unban-api-key.js'
-import { somePlans } from '../contracts/builders.js'
+import { somePlans } from '../support/builders.js'
 import type { Outcome } from './command-line.js'
 import { runProgram } from './command-line.js'
 

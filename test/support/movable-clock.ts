@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/core/ports/clock.js'
 
-/** A clock that stands still until a test moves it. Begins in the middle of a day and of a minute. */
+/** A clock that only tests move. Starts in the middle of a day and of a minute. */
 export class MovableClock implements Clock {
   constructor(private ms = Date.UTC(2026, 10, 20, 12, 0, 30)) {}
 

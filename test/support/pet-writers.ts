@@ -1,5 +1,5 @@
 import type { TestResponse } from './api.js'
-import { linkTo } from './responses.js'
+import { findLink } from './responses.js'
 import type { ServiceProcess } from './process.js'
 
 export interface Written {
@@ -79,6 +79,6 @@ export interface ListedPet {
 export async function listAllPets(service: ServiceProcess, key: string, path = '/v1/pets?limit=100'): Promise<ListedPet[]> {
   const response = await service.send(path, { key })
   if (response.status !== 200) throw new Error(`${path} returned ${response.status}: ${response.text}`)
-  const next = linkTo('next', response)
+  const next = findLink('next', response)
   return [...(response.json as ListedPet[]), ...(next === undefined ? [] : await listAllPets(service, key, next))]
 }

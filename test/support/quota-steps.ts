@@ -1,24 +1,24 @@
 import { expect } from 'chai'
-import { rateLimitFields, tripleOf } from './responses.js'
+import { readRateLimitFields, readQuotaHeaders } from './responses.js'
 import type { TestResponse, TestApi } from './api.js'
 
-/** Moves the clock to the first millisecond of the key's next minute, whose phase follows from its random id. Costs one request of this one. */
-export async function atMinuteStart(api: TestApi, key: string): Promise<void> {
-  const { minute } = rateLimitFields(await api.send('/v1/store/orders', { key }))
+/** Moves the clock to the start of the next minute of the key, whose phase depends on its random ID. Costs one request of the current minute. */
+export async function moveToMinuteStart(api: TestApi, key: string): Promise<void> {
+  const { minute } = readRateLimitFields(await api.send('/v1/store/orders', { key }))
   api.clock.advanceSeconds(minute?.resetInSeconds ?? Number.NaN)
 }
 
-/** Sends until nothing is left in the window that binds. */
-export async function useUp(api: TestApi, key: string): Promise<void> {
+/** Sends requests until none remain in the minute or in the day. */
+export async function exhaustQuota(api: TestApi, key: string): Promise<void> {
   for (;;) {
-    const answer = await api.send('/v1/store/orders', { key })
-    expect(answer.status).to.equal(200)
-    if (tripleOf(answer).remaining === 0) return
+    const response = await api.send('/v1/store/orders', { key })
+    expect(response.status).to.equal(200)
+    if (readQuotaHeaders(response).remaining === 0) return
   }
 }
 
-/** `Retry-After` in whole seconds, 1 or more. */
-export function retryAfterSeconds({ headers }: Pick<TestResponse, 'headers'>): number {
+/** Reads `Retry-After`, which must be 1 or more whole seconds. */
+export function readRetryAfterSeconds({ headers }: Pick<TestResponse, 'headers'>): number {
   expect(headers['retry-after']).to.match(/^[1-9]\d*$/)
   return Number(headers['retry-after'])
 }

@@ -1,29 +1,29 @@
 import { expect } from 'chai'
 import type { TestResponse } from './api.js'
 
-/** Checks that the answer is the specification's Error body and nothing more. Returns its message. */
+/** Checks the status, the content type, and that the body is an `Error` of the specification without extra fields. Returns its message. */
 export function expectError(
   { status, headers, text }: Pick<TestResponse, 'status' | 'headers' | 'text'>,
-  wanted: number,
+  expected: number,
   code: string,
 ): string {
-  expect({ status, text }).to.have.property('status', wanted)
+  expect({ status, text }).to.have.property('status', expected)
   expect(headers['content-type']).to.equal('application/json')
   const body = JSON.parse(text) as { code: string; message: string; status: number }
   expect(body).to.have.all.keys('code', 'message', 'status')
-  expect(body).to.include({ code, status: wanted })
+  expect(body).to.include({ code, status: expected })
   expect(body.message).to.be.a('string').and.match(/\S/)
   return body.message
 }
 
-export interface Triple {
+export interface QuotaHeaders {
   readonly limit: number
   readonly remaining: number
   readonly resetSeconds: number
 }
 
-/** The X-RateLimit triple, each a whole number in plain decimal. */
-export function tripleOf({ headers }: Pick<TestResponse, 'headers'>): Triple {
+/** Reads `X-RateLimit-Limit`, `-Remaining` and `-Reset`. Each must be a whole number. */
+export function readQuotaHeaders({ headers }: Pick<TestResponse, 'headers'>): QuotaHeaders {
   const number = (name: string) => {
     expect(headers, name).to.have.property(name).that.matches(/^\d+$/)
     return Number(headers[name])
@@ -31,7 +31,7 @@ export function tripleOf({ headers }: Pick<TestResponse, 'headers'>): Triple {
   return { limit: number('x-ratelimit-limit'), remaining: number('x-ratelimit-remaining'), resetSeconds: number('x-ratelimit-reset') }
 }
 
-/** What the IETF draft's two fields say of one window. */
+/** One window in the two fields of the IETF draft. */
 export interface WindowFields {
   readonly quota: number
   readonly windowSeconds: number
@@ -39,10 +39,10 @@ export interface WindowFields {
   readonly resetInSeconds: number
 }
 
-/** `RateLimit-Policy` and `RateLimit`, read to the letter and put together by the name of the window. */
-export function rateLimitFields({ headers }: Pick<TestResponse, 'headers'>): Readonly<Record<string, WindowFields>> {
-  const policies = items(headers['ratelimit-policy'], /^"([a-z-]+)";q=(\d+);w=(\d+)$/)
-  const states = items(headers['ratelimit'], /^"([a-z-]+)";r=(\d+);t=(\d+)$/)
+/** Reads `RateLimit-Policy` and `RateLimit`, which must contain the same windows, by the name of the window. */
+export function readRateLimitFields({ headers }: Pick<TestResponse, 'headers'>): Readonly<Record<string, WindowFields>> {
+  const policies = parseItems(headers['ratelimit-policy'], /^"([a-z-]+)";q=(\d+);w=(\d+)$/)
+  const states = parseItems(headers['ratelimit'], /^"([a-z-]+)";r=(\d+);t=(\d+)$/)
   expect(states.map(([name]) => name)).to.deep.equal(policies.map(([name]) => name))
   return Object.fromEntries(
     policies.map(([name = '', quota, windowSeconds], index) => {
@@ -53,7 +53,7 @@ export function rateLimitFields({ headers }: Pick<TestResponse, 'headers'>): Rea
   )
 }
 
-function items(field: string | string[] | undefined, shape: RegExp): string[][] {
+function parseItems(field: string | string[] | undefined, shape: RegExp): string[][] {
   expect(field).to.be.a('string')
   return String(field)
     .split(', ')
@@ -63,12 +63,12 @@ function items(field: string | string[] | undefined, shape: RegExp): string[][] 
     })
 }
 
-/** The target of the link with this relation; undefined where there is none. */
-export function linkTo(rel: string, { headers }: Pick<TestResponse, 'headers'>): string | undefined {
+/** The target of the link with this relation type, undefined if there is none. */
+export function findLink(rel: string, { headers }: Pick<TestResponse, 'headers'>): string | undefined {
   const links = typeof headers['link'] === 'string' ? headers['link'].split(/, (?=<)/) : []
   const targets = links.flatMap((link) => {
     const [, target, relation] = /^<([^>]*)>; rel="([^"]*)"$/.exec(link) ?? []
-    expect(target, `is no link: ${link}`).to.be.a('string')
+    expect(target, `not a link: ${link}`).to.be.a('string')
     return relation === rel ? [target] : []
   })
   expect(targets).to.have.length.of.at.most(1)

@@ -3,22 +3,21 @@ import { StoreUnavailable } from '../../src/core/errors.js'
 import type { Plans } from '../../src/core/plan.js'
 import type { TestResponse, Sent, TestApi } from './api.js'
 import type { UnreliablePetStore } from './unreliable-pet-store.js'
-import { ampleKey } from './with-api.js'
+import { issueAmpleKey } from './api.js'
 
-/** One request of a sweep over routes, callers and problems, with what came of it. */
+/** One request of a sweep over routes, callers and errors, with its response. */
 export interface Swept {
   readonly caller: string
   readonly path: string
   readonly method: string
-  readonly answer: TestResponse
-  /** When it came, by the clock of the service: Unix time in milliseconds. */
+  readonly response: TestResponse
+  /** The time of the response on the clock of the service: Unix time in milliseconds. */
   readonly atMs: number
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const REX = { name: 'Rex', categoryId: 7 }
 
-/** [path, what is sent there] */
 const REQUESTS: readonly (readonly [string, Sent])[] = [
   ['/v1/pets', {}],
   ['/v1/pets', { method: 'HEAD' }],
@@ -68,20 +67,20 @@ const REQUESTS_OF_PETS: readonly (readonly [string, Sent])[] = [
   ['/v1/pets', { method: 'POST', body: REX }],
 ]
 
-/** So many failed authentications that a sweep does not lock its own address out. */
+/** The failure limit is high enough that a sweep does not lock out its own IP address. */
 export function patientPlans(): Plans {
   return { ...readConfig({}).plans, failedAuthenticationsPerMinute: 10_000 }
 }
 
-/** Every request as every caller, one after the other: no key, a bad one, a good one, one that is used up, one that is revoked, and one that is banned. */
+/** Sends every request as every caller, one after the other. */
 export async function sweep(api: TestApi): Promise<Swept[]> {
   const callers: Readonly<Record<string, string | undefined>> = {
     'no key': undefined,
-    'a bad key': 'pst_live_rubbish',
-    'a good key': await ampleKey(api),
-    'a key used up': await usedUpKey(api),
-    'a revoked key': await revokedKey(api),
-    'a banned key': await bannedKey(api),
+    'an invalid key': 'pst_live_rubbish',
+    'a valid key': await issueAmpleKey(api),
+    'an exhausted key': await issueExhaustedKey(api),
+    'a revoked key': await issueRevokedKey(api),
+    'a banned key': await issueBannedKey(api),
   }
   const swept: Swept[] = []
   for (const [caller, key] of Object.entries(callers)) {
@@ -92,11 +91,11 @@ export async function sweep(api: TestApi): Promise<Swept[]> {
   return swept
 }
 
-/** Requests that fail because `pets`, which the service works on, fails: by a surprise, and by being away. */
+/** Sends requests that fail because of `pets`, the pet store of the service: with an unexpected error, and because it is unavailable. */
 export async function sweepFailures(api: TestApi, pets: UnreliablePetStore): Promise<Swept[]> {
-  const key = await ampleKey(api)
+  const key = await issueAmpleKey(api)
   const swept: Swept[] = []
-  for (const failure of [new TypeError('a surprise'), new StoreUnavailable('no answer in time')]) {
+  for (const failure of [new TypeError('unexpected'), new StoreUnavailable('timed out')]) {
     pets.failure = failure
     for (const [path, sent] of REQUESTS_OF_PETS) {
       swept.push(await sweepOne(api, 'a caller of a failing store', path, { ...sent, key }))
@@ -106,29 +105,29 @@ export async function sweepFailures(api: TestApi, pets: UnreliablePetStore): Pro
   return swept
 }
 
-/** Requests of what was removed. Moves the clock by years. */
+/** Sends requests to the operation that is removed in 2030. Moves the clock there. */
 export async function sweepRemoved(api: TestApi): Promise<Swept[]> {
-  const key = await ampleKey(api)
+  const key = await issueAmpleKey(api)
   api.clock.moveTo(Date.parse('2030-12-05T00:00:00Z'))
-  const [got, headed] = [{ key }, { key, method: 'HEAD' }]
-  return [await sweepOne(api, 'a late caller', '/v1/pets/1', got), await sweepOne(api, 'a late caller', '/v1/pets/1', headed)]
+  const sendTo = (method: string) => sweepOne(api, 'a late caller', '/v1/pets/1', { key, method })
+  return [await sendTo('GET'), await sendTo('HEAD')]
 }
 
 async function sweepOne(api: TestApi, caller: string, path: string, sent: Sent): Promise<Swept> {
-  const answer = await api.send(path, sent)
-  return { caller, path, method: sent.method ?? 'GET', answer, atMs: api.clock.nowMs() }
+  const response = await api.send(path, sent)
+  return { caller, path, method: sent.method ?? 'GET', response, atMs: api.clock.nowMs() }
 }
 
-async function usedUpKey(api: TestApi): Promise<string> {
+async function issueExhaustedKey(api: TestApi): Promise<string> {
   const { secret } = await api.issueKey('enterprise', { limits: { minute: 1000, day: 1 } })
   await api.send('/v1/pets', { key: secret })
   return secret
 }
 
-async function bannedKey(api: TestApi): Promise<string> {
+async function issueBannedKey(api: TestApi): Promise<string> {
   const { secret } = await api.issueKey('enterprise', { limits: { minute: 2, day: 2 } })
   for (let request = 0; request < 3; request += 1) await api.send('/v1/pets', { key: secret })
-  // Behind the grace, and within the minute of the first rejection: where that ends first, another one begins.
+  // A strike counts only after the grace period, in the minute of the first rejection. If that minute ends, a second round follows.
   for (let strike = 0; strike < 130; strike += 1) {
     api.clock.advanceMs(strike % 65 === 0 ? 1001 : 0)
     const { json } = await api.send('/v1/pets', { key: secret })
@@ -137,8 +136,8 @@ async function bannedKey(api: TestApi): Promise<string> {
   throw new Error('The key was not banned')
 }
 
-/** Served before, so that the replica knows it, and revoked for so long that it has read its record again, whether it was told or not. */
-async function revokedKey(api: TestApi): Promise<string> {
+/** The replica has cached the key before its revocation, and the cached record has expired since. */
+async function issueRevokedKey(api: TestApi): Promise<string> {
   const { key, secret } = await api.issueKey('free')
   await api.send('/v1/pets', { key: secret })
   await api.parts.apiKeyAdmin.revoke(key.keyId)

@@ -1,11 +1,11 @@
-/** The rejections that nobody caught while the work went on. Mocha lets them pass. */
-export async function unhandledRejections(work: () => Promise<unknown>): Promise<readonly unknown[]> {
+/** Runs the work and returns the unhandled rejections that it causes. Mocha does not report them. */
+export async function collectUnhandledRejections(work: () => Promise<unknown>): Promise<readonly unknown[]> {
   const reasons: unknown[] = []
   const note = (reason: unknown) => void reasons.push(reason)
   process.on('unhandledRejection', note)
   try {
     await work()
-    // Node tells of them after the microtasks.
+    // Node emits the event after the microtasks.
     await new Promise((resolve) => setImmediate(resolve))
   } finally {
     process.off('unhandledRejection', note)

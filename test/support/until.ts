@@ -1,4 +1,4 @@
-/** Asks every 10 ms until the answer is yes; rejects when that takes too long. */
+/** Checks every 10 ms until the condition is true. Rejects after `withinMs`. */
 export async function until(what: string, check: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
   const endMs = performance.now() + withinMs
   while (!(await check())) {
@@ -7,7 +7,7 @@ export async function until(what: string, check: () => boolean | Promise<boolean
   }
 }
 
-/** The outcome, unless that takes too long. */
+/** Resolves to the outcome, or rejects after `withinMs`. */
 export async function within<Outcome>(withinMs: number, what: string, outcome: Promise<Outcome>): Promise<Outcome> {
   let timer: NodeJS.Timeout | undefined
   const tooLate = new Promise<never>((_, reject) => {

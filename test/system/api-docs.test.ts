@@ -4,7 +4,6 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { endProcesses, startService } from '../support/process.js'
 
-/** Tests run in the root of the repository. */
 const page = readFileSync('docs/api/int64.md', 'utf8')
 const examples = [...page.matchAll(/```js\n([\s\S]*?)```\s+It prints:\s+```text\n([\s\S]*?)```/g)].map(([, code, output]) => ({
   code: code as string,

@@ -15,7 +15,7 @@ const REQUESTS_EACH = 2
 
 const MEMORY_LIMIT_MB = 200
 
-/** Measurements after all requests are received, one every 10 ms. */
+/** The number of measurements after the last request, one every 10 ms. */
 const SAMPLES = 200
 
 describe('the files of the docs', function () {
@@ -23,7 +23,7 @@ describe('the files of the docs', function () {
   afterEach(endProcesses)
 
   for (const encoding of ['identity', 'br']) {
-    it(`cost less than ${MEMORY_LIMIT_MB} MB while ${CLIENTS} clients request them (${encoding}) and never read`, async () => {
+    it(`use less than ${MEMORY_LIMIT_MB} MB while ${CLIENTS} clients request them (${encoding}) and do not read`, async () => {
       const service = await startService()
       const { port } = new URL(service.url)
       const bytes = head('GET /docs/scalar.js HTTP/1.1', ['Host: petstore', `Accept-Encoding: ${encoding}`]).repeat(REQUESTS_EACH)
@@ -57,7 +57,7 @@ describe('the files of the docs', function () {
     })
     afterEach(() => rmSync(root, { recursive: true }))
 
-    it('prevent the start with one sentence that says what to do', async () => {
+    it('prevent the start with one sentence that contains the solution', async () => {
       const { code, stderr } = await serveIn(root, 'on')
       expect(code).to.equal(1)
       expect(stderr).to.match(/^The docs page is not built: \S+\/scalar\.js cannot be read\. Run npm run build, or set DOCS=off\n$/)
@@ -65,7 +65,7 @@ describe('the files of the docs', function () {
 
     it('are not needed with DOCS=off', async () => {
       const { stderr } = await serveIn(root, 'off')
-      // It started up to its port, on an IP address that this machine does not have.
+      // The next step of the start fails, because the IP address does not belong to the machine.
       expect(stderr).to.match(/^Cannot listen on 192\.0\.2\.1:/)
     })
   })

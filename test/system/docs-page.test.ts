@@ -4,16 +4,16 @@ import { launchChromium } from '../support/chromium.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, startService } from '../support/process.js'
 
-/** The page in a browser that remembers nothing, and what was seen of it. */
+/** The page in a new browser profile, with what it requested and logged. */
 interface OpenDocs {
   readonly page: Page
-  /** The address of everything that was asked for, whether or not it came. */
+  /** The URLs of all requests, including those that failed. */
   readonly requested: readonly string[]
-  /** Errors and warnings of the page's console, which tells of every break of the Content-Security-Policy, and uncaught errors. */
-  readonly complaints: readonly string[]
+  /** Errors and warnings of the console, which include violations of the Content-Security-Policy, and uncaught errors. */
+  readonly problems: readonly string[]
 }
 
-interface Documented {
+interface Operation {
   readonly path: string
   readonly method: string
   readonly operationId: string
@@ -25,7 +25,7 @@ describe('the docs page, in Chromium', function () {
 
   let browser: Browser | undefined
   let service: ServiceProcess
-  /** Of the page that was opened last. */
+  /** The origin of the page that was opened last. */
   let origin: string
   const contexts: BrowserContext[] = []
 
@@ -39,7 +39,7 @@ describe('the docs page, in Chromium', function () {
     await endProcesses()
   })
 
-  describe('as it is opened', () => {
+  describe('when it opens', () => {
     let page: Page
 
     before(async () => {
@@ -47,64 +47,64 @@ describe('the docs page, in Chromium', function () {
     })
     after(() => page.context().close())
 
-    it('shows every operation of the OpenAPI document, with nothing to unfold first', async () => {
-      const operations = await documented()
+    it('shows every operation of the OpenAPI document without a click', async () => {
+      const operations = await listOperations()
       expect(operations.map(({ operationId }) => operationId)).to.have.members(['listPets', 'createPet', 'getPet', 'listOrders'])
-      for (const each of operations) await shown(page, each)
+      for (const each of operations) await waitForSection(page, each)
     })
 
-    it('marks getPet alone as deprecated, and listOrders alone as experimental', async () => {
-      for (const each of await documented()) {
-        const section = await shown(page, each)
+    it('marks only getPet as deprecated and only listOrders as experimental', async () => {
+      for (const each of await listOperations()) {
+        const section = await waitForSection(page, each)
         expect(await section.getByText(/^deprecated$/i).count(), each.operationId).to.equal(each.operationId === 'getPet' ? 1 : 0)
         expect(await section.getByText(/^experimental$/i).count(), each.operationId).to.equal(each.operationId === 'listOrders' ? 1 : 0)
       }
     })
 
-    it('shows no null in its examples, for the service answers none', async () => {
-      for (const each of await documented()) {
-        const section = await shown(page, each)
+    it('shows no null in its examples, because no response contains null', async () => {
+      for (const each of await listOperations()) {
+        const section = await waitForSection(page, each)
         await section.getByText('"status"').first().waitFor()
         expect(await section.innerText(), each.operationId).to.not.match(/\bnull\b/)
       }
     })
 
-    it('offers none of the hosted services of the one who made it', async () => {
-      for (const each of await documented()) await shown(page, each)
+    it('offers no hosted services of the vendor', async () => {
+      for (const each of await listOperations()) await waitForSection(page, each)
       const offers = page.getByText(/\b(configure|share|deploy|ask ai|mcp|open api client)\b/i).filter({ visible: true })
       expect(await offers.allInnerTexts()).to.deep.equal([])
     })
   })
 
-  it('sends a request with a demo key, and shows the pets that come back', async () => {
+  it('sends a request with a demo key, and shows the pets in the response', async () => {
     const { page } = await openDocs()
-    const answer = await listPets(page, service.keys.free)
-    expect(await answer.request().headerValue('authorization')).to.equal(`Bearer ${service.keys.free}`)
+    const response = await listPets(page, service.keys.free)
+    expect(await response.request().headerValue('authorization')).to.equal(`Bearer ${service.keys.free}`)
     await page.getByRole('dialog').getByText('200 OK').waitFor()
     await page.getByRole('dialog').getByText('"Rex"').waitFor()
   })
 
-  it('sends requests to its own origin, although the document names another server', async () => {
-    const { page, complaints } = await openDocs({ from: `http://localhost:${new URL(service.url).port}` })
+  it('sends requests to its own origin, even if the server URL of the document has another one', async () => {
+    const { page, problems } = await openDocs({ from: `http://localhost:${new URL(service.url).port}` })
     expect((await service.send('/openapi.json')).json.servers[0].url).to.equal(`${service.url}/v1`)
     await listPets(page, service.keys.free)
     await page.getByRole('dialog').getByText('200 OK').waitFor()
-    expect(complaints).to.deep.equal([])
+    expect(problems).to.deep.equal([])
   })
 
-  it('asks nothing of another origin and keeps to its policy, from opening it to the answer of a request', async () => {
-    const { page, requested, complaints } = await openDocs()
-    await lookAround(page)
+  it('requests nothing from another origin and does not violate its policy, from opening to the response of a request', async () => {
+    const { page, requested, problems } = await openDocs()
+    await explore(page)
     await listPets(page, service.keys.free)
     const own = ['/docs', '/docs/scalar.js', '/docs/start.js', '/openapi.json', '/v1/pets'].map((path) => service.url + path)
     expect(requested).to.include.members(own)
     expect(requested.filter(isElsewhere)).to.deep.equal([])
-    expect(complaints).to.deep.equal([])
+    expect(problems).to.deep.equal([])
   })
 
-  it('would ask nothing of another origin even if its policy let it', async () => {
+  it('requests nothing from another origin even if its policy allows it', async () => {
     const { page, requested } = await openDocs({ bypassCSP: true })
-    await lookAround(page)
+    await explore(page)
     await listPets(page, service.keys.free)
     expect(requested).to.include(`${service.url}/v1/pets`)
     expect(requested.filter(isElsewhere)).to.deep.equal([])
@@ -114,16 +114,16 @@ describe('the docs page, in Chromium', function () {
     if (!browser) throw new Error('There is no browser')
     origin = from
     const requested: string[] = []
-    const complaints: string[] = []
+    const problems: string[] = []
     const context = await browser.newContext({ bypassCSP, viewport: { width: 1440, height: 900 } })
     contexts.push(context)
     context.on('request', (request) => requested.push(request.url()))
     context.on('page', (page) => page.on('websocket', (socket) => requested.push(socket.url())))
-    context.on('weberror', (webError) => complaints.push(webError.error().message))
+    context.on('weberror', (webError) => problems.push(webError.error().message))
     context.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+      if (['error', 'warning'].includes(message.type())) problems.push(message.text())
     })
-    // What should never be asked for is seen and goes nowhere.
+    // Requests to other origins are recorded, but not sent.
     await context.route(
       ({ href }) => isElsewhere(href),
       (route) => route.abort(),
@@ -131,31 +131,31 @@ describe('the docs page, in Chromium', function () {
 
     const page = await context.newPage()
     await page.goto(`${origin}/docs`)
-    return { page, requested, complaints }
+    return { page, requested, problems }
   }
 
-  async function documented(): Promise<Documented[]> {
-    const { paths } = (await service.send('/openapi.json')).json as { paths: Record<string, Record<string, Documented>> }
+  async function listOperations(): Promise<Operation[]> {
+    const { paths } = (await service.send('/openapi.json')).json as { paths: Record<string, Record<string, Operation>> }
     return Object.entries(paths).flatMap(([path, operations]) =>
       Object.entries(operations).map(([method, { operationId, summary }]) => ({ path, method, operationId, summary })),
     )
   }
 
-  /** Fills in the key and sends listPets from the page. */
+  /** Enters the key and sends listPets from the page. */
   async function listPets(page: Page, key: string): Promise<Response> {
     await page.getByPlaceholder('Token').filter({ visible: true }).fill(key)
     await page.getByRole('button', { name: 'Test Request (get /pets)', exact: true }).click()
-    const [answer] = await Promise.all([
+    const [received] = await Promise.all([
       page.waitForResponse((response) => response.url().startsWith(`${origin}/v1/pets`)),
       page.getByRole('dialog').getByRole('button', { name: 'Send get request to' }).click(),
     ])
-    expect(answer.status()).to.equal(200)
-    return answer
+    expect(received.status()).to.equal(200)
+    return received
   }
 
-  /** To the end of the page and through its search, for what is loaded only when it is needed. */
-  async function lookAround(page: Page): Promise<void> {
-    for (const each of await documented()) await (await shown(page, each)).scrollIntoViewIfNeeded()
+  /** Scrolls to the end of the page and searches it, so that everything is loaded. */
+  async function explore(page: Page): Promise<void> {
+    for (const each of await listOperations()) await (await waitForSection(page, each)).scrollIntoViewIfNeeded()
     await page.getByRole('region', { name: 'Models', exact: true }).scrollIntoViewIfNeeded()
     await page.keyboard.press('Control+k')
     await page.getByRole('dialog').getByRole('combobox').fill('orders')
@@ -168,8 +168,8 @@ describe('the docs page, in Chromium', function () {
   }
 })
 
-/** The section of the operation, once it is complete and its request can be tried. */
-async function shown(page: Page, { method, path, summary }: Documented): Promise<Locator> {
+/** Waits until the section of the operation is complete, with the button that tries it. */
+async function waitForSection(page: Page, { method, path, summary }: Operation): Promise<Locator> {
   const section = page.getByRole('region', { name: summary, exact: true })
   await section.getByRole('button', { name: `Test Request (${method} ${path})`, exact: true }).waitFor()
   return section

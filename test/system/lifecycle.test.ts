@@ -19,7 +19,7 @@ import { endProcesses, runPetstore, startService, startServiceUnready } from '..
 import { head } from '../support/raw-socket.js'
 import { sharedSettings } from '../support/replicas.js'
 import { until, within } from '../support/until.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 /** Far above what any step takes, and below the time limit of a test. */
 const AMPLE_MS = 15_000
@@ -51,7 +51,7 @@ describe('a shutdown', function () {
     api = await startApi({ doubles: { pets, health: new Health([slow]) } })
     admin = makeServer(api.parts.adminApi, { log: api.parts.log })
     adminUrl = await listen(admin, '127.0.0.1', 0)
-    key = await ampleKey(api)
+    key = await issueAmpleKey(api)
   })
 
   afterEach(async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectError, rateLimitFields } from '../support/responses.js'
+import { expectError, readRateLimitFields } from '../support/responses.js'
 import { freePort } from '../support/engines/free-port.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { anOwnRedis, aRedisDatabase } from '../support/engines/redis-engine.js'
@@ -179,6 +179,6 @@ describe('the service during an outage of MongoDB', () => {
   async function remainingToday(service: ServiceProcess): Promise<number> {
     const response = await service.send('/v1/pets?limit=1', { key })
     expect(response.status).to.equal(200)
-    return rateLimitFields(response)['day']?.remaining ?? Number.NaN
+    return readRateLimitFields(response)['day']?.remaining ?? Number.NaN
   }
 })

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { expectError, rateLimitFields, tripleOf } from '../support/responses.js'
+import { expectError, readRateLimitFields, readQuotaHeaders } from '../support/responses.js'
 import type { TestResponse } from '../support/api.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
@@ -88,8 +88,8 @@ describe(`the next request on each of ${REPLICAS} replicas, in the middle of tra
       const { next, before, later } = await change(traffic, key, ['plan', 'free', '--minute', '4000', '--day', '50000'])
       expect(countByStatus(before)).to.have.all.keys('429')
       expect(next.map(({ status }) => status)).to.deep.equal(new Array(REPLICAS).fill(200))
-      for (const answer of next) expect(tripleOf(answer)).to.have.property('limit', 4_000)
-      expect(Math.max(...next.map((answer) => tripleOf(answer).remaining))).to.be.below(2_000)
+      for (const answer of next) expect(readQuotaHeaders(answer)).to.have.property('limit', 4_000)
+      expect(Math.max(...next.map((answer) => readQuotaHeaders(answer).remaining))).to.be.below(2_000)
       expect(countByStatus(later)).to.have.all.keys('200')
     })
   })
@@ -106,7 +106,7 @@ describe(`the next request on each of ${REPLICAS} replicas, in the middle of tra
       const { printed, next, later } = await change(traffic, key, ['unban'])
       expect(printed).to.include({ outcome: 'lifted' })
       expect(next.map(({ status }) => status)).to.deep.equal(new Array(REPLICAS).fill(200))
-      for (const answer of next) expect(rateLimitFields(answer)['minute']).to.include({ quota: 1_000 })
+      for (const answer of next) expect(readRateLimitFields(answer)['minute']).to.include({ quota: 1_000 })
       expect(countByStatus(later)).to.have.all.keys('200')
     })
   })

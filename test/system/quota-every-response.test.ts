@@ -14,7 +14,7 @@ import { until } from '../support/until.js'
 let mongo: MongoDatabase | undefined
 let redis: OwnEngine | undefined
 
-/** Keys and orders in MongoDB, quotas in Redis, and pets that can be made to fail. */
+/** Stores keys and orders in MongoDB, quotas in Redis, and pets in `pets`. */
 async function openShared(context: Mocha.Context, pets: UnreliablePetStore): Promise<TestApi> {
   mongo = await aMongoDatabase(context)
   redis = await anOwnRedis(context)
@@ -24,25 +24,25 @@ async function openShared(context: Mocha.Context, pets: UnreliablePetStore): Pro
   })
 }
 
-describe('on MongoDB and Redis,', () => {
+describe('with MongoDB and Redis,', () => {
   after(async () => {
     await redis?.stop()
     await mongo?.drop()
   })
 
-  describeEveryResponse('by one of several replicas', openShared)
+  describeEveryResponse('of one of several replicas', openShared)
 })
 
-describe('on MongoDB, and Redis is away,', () => {
+describe('with MongoDB, while Redis is unavailable,', () => {
   after(async () => {
     await redis?.stop()
     await mongo?.drop()
   })
 
-  describeEveryResponse('by one of several replicas', async (context, pets) => {
+  describeEveryResponse('of one of several replicas', async (context, pets) => {
     const api = await openShared(context, pets)
     await redis?.kill()
-    await until('the replica has noticed', () => !api.redis?.breaker.isUp)
+    await until('the circuit breaker is open', () => !api.redis?.breaker.isUp)
     return api
   })
 })

@@ -1,11 +1,11 @@
 import { AssertionError, expect } from 'chai'
-import { tripleOf } from '../support/responses.js'
+import { readQuotaHeaders } from '../support/responses.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, latencies } from '../support/hammer.js'
+import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses } from '../support/process.js'
 import { freeKeyWithTime, toMinuteText, redisChanges, sharedSettings, startReplicas, toUsage } from '../support/replicas.js'
@@ -53,7 +53,7 @@ describe(`${REPLICAS} replicas, asked ${REQUESTS} times within a minute by ${CLI
     await done
     const tookMs = performance.now() - beganMs
     expect(new Set(hits.map(({ url }) => url))).to.have.property('size', REPLICAS)
-    console.error(`Figures: ${what}: ${hits.length} requests in ${Math.round(tookMs)} ms, ${latencies(hits)}`)
+    console.error(`Figures: ${what}: ${hits.length} requests in ${Math.round(tookMs)} ms, ${describeLatencies(hits)}`)
     return hits
   }
 
@@ -94,7 +94,7 @@ describe(`${REPLICAS} replicas, asked ${REQUESTS} times within a minute by ${CLI
       const outcome = { answered: countByStatus(hits), dayUsed: day.used }
       console.error(`Figures: ${what}: ${JSON.stringify(outcome)}, Redis found away ${vainWaits} times`)
       const served = hits.filter(({ status }) => status === 200)
-      return { outcome, left: served.map((hit) => tripleOf(hit).remaining).toSorted((one, other) => one - other), vainWaits }
+      return { outcome, left: served.map((hit) => readQuotaHeaders(hit).remaining).toSorted((one, other) => one - other), vainWaits }
     }
 
     async function timesUnavailable(): Promise<number> {

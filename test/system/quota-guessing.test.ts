@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { Redis } from 'ioredis'
 import type { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
-import { tripleOf } from '../support/responses.js'
+import { readQuotaHeaders } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
@@ -10,13 +10,13 @@ import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, latencies } from '../support/hammer.js'
+import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
 import { sharedSettings, startReplicas } from '../support/replicas.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
 import { until } from '../support/until.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { ampleKey } from '../support/with-api.js'
+import { issueAmpleKey } from '../support/api.js'
 
 const REPLICAS = 2
 const CLIENTS_EACH = 16
@@ -66,7 +66,7 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
       guessed = guessing.hits
       known = working.hits
       console.error(
-        `Figures: ${guessed.length} guesses in ${Math.round(tookMs)} ms: ${JSON.stringify(countByStatus(guessed))}, ${latencies(guessed)}; known key: ${JSON.stringify(countByStatus(known))}, ${latencies(known)}`,
+        `Figures: ${guessed.length} guesses in ${Math.round(tookMs)} ms: ${JSON.stringify(countByStatus(guessed))}, ${describeLatencies(guessed)}; known key: ${JSON.stringify(countByStatus(known))}, ${describeLatencies(known)}`,
       )
     })
     after(endProcesses)
@@ -80,7 +80,7 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
     })
 
     it('get the quota headers of the IP address on every response', () => {
-      for (const { limit, remaining } of guessed.map(tripleOf)) {
+      for (const { limit, remaining } of guessed.map(readQuotaHeaders)) {
         expect(limit).to.equal(FAILURES_PER_MINUTE)
         expect(remaining).to.be.within(0, limit)
       }
@@ -161,7 +161,7 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
 
     it('cause no lookup once the limit is reached, while a key that the replica has verified is served', async () => {
       const [api] = apis as [TestApi]
-      const key = await ampleKey(api)
+      const key = await issueAmpleKey(api)
       expect((await api.send('/v1/pets', { key })).status).to.equal(200)
       await guessOn([api])
       const lookups = store.queries.length

@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { Redis } from 'ioredis'
-import { tripleOf } from '../support/responses.js'
+import { readQuotaHeaders } from '../support/responses.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, latencies } from '../support/hammer.js'
+import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
 import type { RedisChanges } from '../support/replicas.js'
 import type { StoredKey } from '../support/stored-key.js'
 import {
@@ -165,7 +165,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
             `Figures: Redis ${what}: ${times}`,
             `hot key ${JSON.stringify(countByStatus(hot))}`,
             `steady key ${JSON.stringify(countByStatus(steady))}, of which counted ${usedBeforeAndAfter[1]}`,
-            `${meanwhile.length} answers meanwhile, ${latencies(meanwhile)}`,
+            `${meanwhile.length} answers meanwhile, ${describeLatencies(meanwhile)}`,
             `away so often: ${counted.map(({ down }) => down).join(' ')}`,
           ].join('; '),
         )
@@ -187,7 +187,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
       })
 
       it('every answer carries the triple', () => {
-        for (const { limit, remaining } of [...steady, ...hot].map(tripleOf)) expect(remaining).to.be.within(0, limit)
+        for (const { limit, remaining } of [...steady, ...hot].map(readQuotaHeaders)) expect(remaining).to.be.within(0, limit)
       })
 
       it('one key is admitted at most twice its limit and once per replica in that minute', () => {
@@ -223,7 +223,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 /** Whether each replica in turn says that a key has one left less than the one before it has said. */
 async function countDownTogether(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
   const left: number[] = []
-  for (const replica of replicas) left.push(tripleOf(await replica.send('/v1/pets', { key })).remaining)
+  for (const replica of replicas) left.push(readQuotaHeaders(await replica.send('/v1/pets', { key })).remaining)
   return left.every((each, index) => index === 0 || each === (left[index - 1] ?? 0) - 1)
 }
 

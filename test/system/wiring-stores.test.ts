@@ -11,9 +11,9 @@ import { startFakeMongo } from '../support/fake-mongo.js'
 import type { Settings } from '../support/process.js'
 import { endProcesses, issueKey, runPetstore, startService } from '../support/process.js'
 import { sharedSettings } from '../support/replicas.js'
-import { expectError, tripleOf } from '../support/responses.js'
+import { expectError, readQuotaHeaders } from '../support/responses.js'
 import { within } from '../support/until.js'
-import { withApi } from '../support/with-api.js'
+import { withApi } from '../support/api.js'
 
 /** Far above what a command takes. */
 const AMPLE_MS = 15_000
@@ -138,7 +138,7 @@ describe('the process on MongoDB and Redis', function () {
 async function expectFailure(api: TestApi, remaining: number): Promise<void> {
   const response = await api.send('/v1/pets', { key: 'rubbish' })
   expectError(response, 401, 'invalid_api_key')
-  expect(tripleOf(response)).to.include({ limit: 3, remaining })
+  expect(readQuotaHeaders(response)).to.include({ limit: 3, remaining })
 }
 
 async function expectLockOut(api: TestApi): Promise<void> {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { formatKey, formatKeys, toKeyReport } from '../../../src/adapters/cli/key-report.js'
 import type { StoredApiKey } from '../../../src/core/api-key.js'
-import { anApiKey, somePlans } from '../../contracts/builders.js'
+import { anApiKey, somePlans } from '../../support/builders.js'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 30)
 const LIMITS = { minute: 5, day: 50 }

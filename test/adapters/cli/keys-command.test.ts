@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { ApiKeyNotFound, ApiKeyRevoked, StoreUnavailable } from '../../../src/core/errors.js'
 import { PLAN_NAMES } from '../../../src/core/plan.js'
-import { anApiKey, someQuotaRules } from '../../contracts/builders.js'
+import { anApiKey, someQuotaRules } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import { MemoryKeysCommand } from '../../support/memory-keys-command.js'
 import { runProgram } from '../../support/command-line.js'

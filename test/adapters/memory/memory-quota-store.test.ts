@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { MemoryQuotaStore } from '../../../src/adapters/memory/memory-quota-store.js'
-import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
+import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import { takeOne } from '../../support/take-one.js'
 

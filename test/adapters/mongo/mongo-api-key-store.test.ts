@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { MongoApiKeyStore } from '../../../src/adapters/mongo/mongo-api-key-store.js'
 import { StoreUnavailable } from '../../../src/core/errors.js'
-import { anApiKey } from '../../contracts/builders.js'
+import { anApiKey } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import { anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
@@ -9,7 +9,7 @@ import { MongoData } from '../../support/mongo-data.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { TcpProxy } from '../../support/tcp-proxy.js'
 import { startTcpProxy } from '../../support/tcp-proxy.js'
-import { unhandledRejections } from '../../support/unhandled-rejections.js'
+import { collectUnhandledRejections } from '../../support/unhandled-rejections.js'
 
 const KEY = anApiKey()
 
@@ -33,7 +33,7 @@ describe('the API keys in MongoDB, if it stops responding', () => {
     data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
     const keys = new MongoApiKeyStore(data.connect(), new MovableClock())
     await keys.insert(KEY)
-    const unhandled = await unhandledRejections(async () => {
+    const unhandled = await collectUnhandledRejections(async () => {
       expect(await keys.findBySecretHash(KEY.secretHash)).to.deep.equal(KEY)
       // When the second lookup times out, recording the use has timed out as well.
       for (let count = 0; count < 2; count++)

@@ -11,7 +11,7 @@ import {
 import { callMongo } from '../../../src/adapters/mongo/mongo-call.js'
 import { StoreUnavailable } from '../../../src/core/errors.js'
 import { rejection } from '../../contracts/rejection.js'
-import { unhandledRejections } from '../../support/unhandled-rejections.js'
+import { collectUnhandledRejections } from '../../support/unhandled-rejections.js'
 import { within } from '../../support/until.js'
 
 /** The codes in MongoDB's list for servers that are unreachable, stopping, stepping down or too slow. */
@@ -56,7 +56,7 @@ describe('a call to MongoDB', () => {
     const pending = new Promise((_, reject) => {
       fail = reject
     })
-    const unhandled = await unhandledRejections(async () => {
+    const unhandled = await collectUnhandledRejections(async () => {
       expect(await rejection(callMongo(() => pending, 10)))
         .to.be.instanceOf(StoreUnavailable)
         .with.property('message')

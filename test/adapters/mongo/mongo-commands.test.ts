@@ -11,12 +11,12 @@ import { MongoPetIds } from '../../../src/adapters/mongo/mongo-pet-ids.js'
 import { MongoPetStore } from '../../../src/adapters/mongo/mongo-pet-store.js'
 import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../../src/adapters/mongo/mongo-seed-store.js'
 import { StoreUnavailable } from '../../../src/core/errors.js'
-import { aPet, anApiKey } from '../../contracts/builders.js'
+import { aPet, anApiKey } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import type { MongoStub } from '../../support/mongo-stub.js'
 import { helloOf, isHello, startMongoStub } from '../../support/mongo-stub.js'
 import { MovableClock } from '../../support/movable-clock.js'
-import { unhandledRejections } from '../../support/unhandled-rejections.js'
+import { collectUnhandledRejections } from '../../support/unhandled-rejections.js'
 import { until } from '../../support/until.js'
 
 const clock = new MovableClock()
@@ -141,7 +141,7 @@ describe('the commands that the service sends to MongoDB', () => {
     const petIds = new MongoPetIds(connection.db, 10)
     const isPrefetch = () => stub.received('findAndModify').length > 1
     isTimedOut = isPrefetch
-    const unhandled = await unhandledRejections(async () => {
+    const unhandled = await collectUnhandledRejections(async () => {
       const ids = await Promise.all(Array.from({ length: 10 }, () => petIds.next()))
       expect(ids).to.deep.equal(Array.from({ length: 10 }, (_, index) => BigInt(91 + index)))
       await until('the prefetch has failed', isPrefetch)

@@ -11,7 +11,7 @@ import { makeChangeApiKeyPlan } from '../../../src/core/use-cases/change-api-key
 import { makeRevokeApiKey } from '../../../src/core/use-cases/revoke-api-key.js'
 import { makeShowApiKey } from '../../../src/core/use-cases/show-api-key.js'
 import { makeUnbanApiKey } from '../../../src/core/use-cases/unban-api-key.js'
-import { anApiKey, somePlans } from '../../contracts/builders.js'
+import { anApiKey, somePlans } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { PendingUsage } from '../../../src/adapters/redis/pending-usage.js'
 import type { UsageDelta } from '../../../src/core/quota.js'
-import { someQuotaRules } from '../../contracts/builders.js'
+import { someQuotaRules } from '../../support/builders.js'
 
 const FREE = someQuotaRules()
 

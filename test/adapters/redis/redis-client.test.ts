@@ -247,7 +247,7 @@ describe('the options of REDIS_URL', () => {
 })
 
 /** TestResponses each chunk; `first` is the first that it hears. */
-async function aListener(answerTo: (heard: Buffer) => Buffer | string) {
+async function aListener(exchangeOnce: (heard: Buffer) => Buffer | string) {
   let hear: (heard: Buffer) => void
   const first = new Promise<Buffer>((resolve) => {
     hear = resolve
@@ -257,7 +257,7 @@ async function aListener(answerTo: (heard: Buffer) => Buffer | string) {
     socket.on('data', (heard) => {
       hear(heard)
       // What a client says in one go may hold several commands.
-      for (const command of heard.toString('latin1').split(/(?=\*\d+\r\n)/)) socket.write(answerTo(Buffer.from(command, 'latin1')))
+      for (const command of heard.toString('latin1').split(/(?=\*\d+\r\n)/)) socket.write(exchangeOnce(Buffer.from(command, 'latin1')))
     })
   })
   server.listen(0, '127.0.0.1')

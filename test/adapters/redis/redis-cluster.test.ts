@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisFailedAuthentications } from '../../../src/adapters/redis/redis-failed-authentications.js'
-import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
+import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisCluster } from '../../support/redis-cluster.js'
 import { aRedisCluster } from '../../support/redis-cluster.js'

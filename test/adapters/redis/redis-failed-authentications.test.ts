@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { RedisFailedAuthentications } from '../../../src/adapters/redis/redis-failed-authentications.js'
-import { someQuotaRules } from '../../contracts/builders.js'
+import { someQuotaRules } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { countCommands } from '../../support/engines/redis-client.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'

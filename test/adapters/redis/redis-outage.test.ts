@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
+import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import { freePort } from '../../support/engines/free-port.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'

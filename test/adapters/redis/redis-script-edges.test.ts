@@ -7,7 +7,7 @@ import type { KeyVersion, QuotaState, UsageDelta } from '../../../src/core/quota
 import { rollForward, decide, isOutdated, reconcile } from '../../../src/core/quota.js'
 import type { Instant } from '../../../src/core/window.js'
 import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../../src/core/window.js'
-import { someBanRules, someQuotaRules } from '../../contracts/builders.js'
+import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisConnection } from '../../../src/adapters/redis/redis-connection.js'
-import { someQuotaRules } from '../../contracts/builders.js'
+import { someQuotaRules } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import type { IssuedCertificate } from '../../support/certificate-authority.js'
 import { CertificateAuthority } from '../../support/certificate-authority.js'

@@ -12,7 +12,7 @@ export function anOrder(overrides: Partial<Order> = {}): Order {
   return { id: 1n, petId: 4n, quantity: 1, status: 'placed', complete: false, ...overrides }
 }
 
-/** The hash and the key ID depend on `name`, so keys with different names are different. */
+/** The hash and the key ID depend on `name`, so keys with different names have nothing in common. */
 export function anApiKey(name = 'one', overrides: Partial<ApiKey> = {}): ApiKey {
   return {
     keyId: `key_${name}`,
@@ -26,7 +26,7 @@ export function anApiKey(name = 'one', overrides: Partial<ApiKey> = {}): ApiKey 
   }
 }
 
-/** 64 hexadecimal digits that depend on `name`. */
+/** Returns 64 hexadecimal digits that are unique for the name. */
 export function aSecretHash(name: string): string {
   return Buffer.from(name).toString('hex').padStart(64, '0')
 }
@@ -57,7 +57,7 @@ export function somePlans(overrides: Partial<Plans['plans']> = {}): Plans {
   }
 }
 
-/** Shuffles in the same way each time. */
+/** Returns the items in a random order, which is the same each time. */
 export function shuffled<Item>(items: readonly Item[], seed = 20_261_123): Item[] {
   const result = [...items]
   let state = seed

@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { toServerUrl } from '../../src/adapters/http/server/server-url.js'
+import { toServerUrl } from '../../../src/adapters/http/server/server-url.js'
 
 describe('the URL of a server', () => {
   const cases: [host: string, url: string, what: string][] = [

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { buildOpenApiDocument } from '../../src/adapters/http/openapi/openapi.js'
-import { newPet } from '../../src/adapters/http/schemas/pet-schemas.js'
-import { readConfig } from '../../src/config.js'
-import { PET_NAME_MAX_LENGTH } from '../../src/core/pet.js'
+import { buildOpenApiDocument } from '../../../src/adapters/http/openapi/openapi.js'
+import { newPet } from '../../../src/adapters/http/schemas/pet-schemas.js'
+import { readConfig } from '../../../src/config.js'
+import { PET_NAME_MAX_LENGTH } from '../../../src/core/pet.js'
 
 interface NameSchema {
   readonly pattern: string
@@ -11,9 +11,9 @@ interface NameSchema {
 }
 
 const document = buildOpenApiDocument({ serverUrl: 'https://pets.example', plans: readConfig({}).plans })
-const nameOf = (schema: string) =>
+const findName = (schema: string) =>
   (document.components?.schemas?.[schema] as { properties: { name: NameSchema } } | undefined)?.properties.name ?? expect.fail()
-const { pattern } = nameOf('NewPet')
+const { pattern } = findName('NewPet')
 
 const CONTROLS = [...Array.from({ length: 0x20 }, (_, code) => code), ...Array.from({ length: 0x21 }, (_, index) => 0x7f + index)].map(
   (code) => String.fromCharCode(code),
@@ -34,8 +34,8 @@ const character = fc.oneof(
 )
 const name = fc.array(character, { maxLength: 12 }).map((characters) => characters.join(''))
 
-describe('the pattern of a name in the OpenAPI document', () => {
-  it('matches a name, as it is sent, if and only if the service accepts it', () =>
+describe('the pattern of a pet name in the OpenAPI document', () => {
+  it('matches an untrimmed name if and only if the service accepts it', () =>
     fc.assert(
       fc.property(name, (sent) => {
         expect(matches(sent)).to.equal(isAccepted(sent))
@@ -48,7 +48,7 @@ describe('the pattern of a name in the OpenAPI document', () => {
   it('matches every name that the service returns', () =>
     fc.assert(
       fc.property(name.filter(isAccepted), (sent) => {
-        expect(nameOf('Pet')).to.include({ pattern, maxLength: PET_NAME_MAX_LENGTH })
+        expect(findName('Pet')).to.include({ pattern, maxLength: PET_NAME_MAX_LENGTH })
         expect(matches(newPet.parse({ name: sent, categoryId: 7n }).name)).to.equal(true)
       }),
       { numRuns: 1_000 },
@@ -75,7 +75,7 @@ describe('the pattern of a name in the OpenAPI document', () => {
 
   it('differs from the service only in the length before trimming and in lone surrogates', () => {
     const padded = `${' '.repeat(10)}${'x'.repeat(PET_NAME_MAX_LENGTH)}`
-    expect([isAccepted(padded), matches(padded), padded.length > nameOf('NewPet').maxLength]).to.deep.equal([true, true, true])
+    expect([isAccepted(padded), matches(padded), padded.length > findName('NewPet').maxLength]).to.deep.equal([true, true, true])
     expect([isAccepted('R\ud83d'), matches('R\ud83d')]).to.deep.equal([false, true])
   })
 })
