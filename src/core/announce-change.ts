@@ -2,14 +2,14 @@ import type { StoredApiKey } from './api-key.js'
 import { StoreUnavailable } from './errors.js'
 import type { QuotaControl } from './ports/quota-control.js'
 
-/** A key after a change that is stored. */
+/** A key after a stored change. */
 export interface ChangedApiKey {
   readonly key: StoredApiKey
-  /** From the next request on, or, where the replicas could not be told, when they read the key's record again: within 10 s. */
+  /** With the next request, or, if the change could not be announced, once replicas read the key's record again. */
   readonly takesEffect: 'at once' | 'within 10 s'
 }
 
-/** Tells the replicas of a change that is stored already. */
+/** Announces a stored change to all replicas. */
 export async function announceChange(quotaControl: QuotaControl, key: StoredApiKey): Promise<ChangedApiKey> {
   try {
     await quotaControl.announce(key.keyId, key.version)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ApiKey } from '../../src/core/api-key.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
-import type { Outdated, QuotaStore } from '../../src/core/ports/quota-store.js'
+import type { StaleKeyRecord, QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { KeyVersion, Limits, QuotaRules, Verdict } from '../../src/core/quota.js'
 import { decide } from '../../src/core/quota.js'
 import { makeAdmit } from '../../src/core/use-cases/admit.js'
@@ -11,7 +11,7 @@ import { rejection } from '../contracts/rejection.js'
 
 const CREDENTIALS = { secret: 'pst_live_secret', address: '192.0.2.1' }
 const QUOTA = { nowMs: 0, limit: 5, remaining: 4, resetSeconds: 60 }
-const OUTDATED: Outdated = { kind: 'outdated' }
+const OUTDATED: StaleKeyRecord = { kind: 'stale' }
 const PLANS = somePlans({ pro: { limits: { minute: 300, day: 10_000 }, mode: 'shadow' } })
 
 describe('admitting a request', () => {
@@ -96,7 +96,7 @@ function aGate({ records, outdated = 0 }: { records: readonly (ApiKey | Authenti
   const forgotten: string[] = []
   let reads = 0
   const quotas: QuotaStore = {
-    async take(keyId, rules, keyVersion): Promise<Verdict | Outdated> {
+    async take(keyId, rules, keyVersion): Promise<Verdict | StaleKeyRecord> {
       asked.push({ keyId, limits: rules.limits, mode: rules.mode, keyVersion })
       return asked.length <= outdated ? OUTDATED : decide(undefined, rules, { nowMs: 0, phaseSeconds: 0 }).verdict
     },

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import type { CertificateAuthority, IssuedCertificate } from './certificate-authority.js'
+import type { TlsServerOptions } from './certificate-authority.js'
 import { announceEngine } from './engines/announced.js'
 import { findProgram } from './engines/find-program.js'
 import { onFreePort } from './engines/free-port.js'
@@ -14,13 +14,6 @@ import { startRedisProcess } from './engines/redis-process.js'
 import { isRemoved, removeAtTheEnd } from './engines/remnants.js'
 import { withPatience } from './engines/with-patience.js'
 import { until } from './until.js'
-
-/** Options of a server with TLS, which requires client certificates of the same authority. */
-export interface TlsServerOptions {
-  readonly authority: CertificateAuthority
-  /** Contains the names under which clients can verify the server. */
-  readonly certificate: IssuedCertificate
-}
 
 /** A redis-server process of this machine that listens on 127.0.0.1 with TLS only. */
 export interface TlsRedis {

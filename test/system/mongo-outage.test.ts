@@ -10,15 +10,15 @@ import type { ListedPet } from '../support/pet-writers.js'
 import { allPets, PetWriters } from '../support/pet-writers.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey, startService, startServiceUnready } from '../support/process.js'
-import type { TcpProxy } from '../support/tcp-proxy.js'
-import { startTcpProxy } from '../support/tcp-proxy.js'
+import type { FaultProxy } from '../support/fault-proxy.js'
+import { startFaultProxy } from '../support/fault-proxy.js'
 import { until, within } from '../support/until.js'
 
 const CLIENTS = 8
 
 describe('the service, when MongoDB goes away', () => {
   let server: OwnEngine
-  let proxy: TcpProxy
+  let proxy: FaultProxy
   let redis: RedisDatabase
   let settings: Settings
   let key: string
@@ -26,7 +26,7 @@ describe('the service, when MongoDB goes away', () => {
   before(async function () {
     redis = await aRedisDatabase(this)
     server = await anOwnMongo(this)
-    proxy = await startTcpProxy(server.url)
+    proxy = await startFaultProxy(server.url)
   })
 
   after(async () => {
@@ -45,13 +45,7 @@ describe('the service, when MongoDB goes away', () => {
   for (const [what, database, urlOf, begin, end] of [
     ['it is frozen', 'frozen', () => server.url, () => server.freeze(), () => server.thaw()],
     ['it is killed', 'killed', () => server.url, () => server.kill(), () => server.start()],
-    [
-      'the line to it falls silent',
-      'silent',
-      () => `mongodb://${proxy.address}`,
-      async () => proxy.fallSilent(),
-      async () => proxy.passAgain(),
-    ],
+    ['the line to it falls silent', 'silent', () => `mongodb://${proxy.address}`, async () => proxy.fallSilent(), async () => proxy.pass()],
   ] as const) {
     describe(`because ${what} in the middle of writes,`, () => {
       let service: ServiceProcess
@@ -92,7 +86,7 @@ describe('the service, when MongoDB goes away', () => {
       })
 
       after(async () => {
-        proxy.passAgain()
+        proxy.pass()
         await server.start()
         await writers?.stop()
         await endProcesses()

@@ -20,8 +20,8 @@ import {
 } from '../support/replicas.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
-import type { UnreliableLine } from '../support/unreliable-line.js'
-import { anUnreliableLine } from '../support/unreliable-line.js'
+import type { FaultProxy } from '../support/fault-proxy.js'
+import { startFaultProxy } from '../support/fault-proxy.js'
 import { until } from '../support/until.js'
 
 const REPLICAS = 4
@@ -44,7 +44,7 @@ interface Fault {
 describe(`${REPLICAS} replicas under load, when Redis`, () => {
   let mongo: MongoDatabase
   let redis: OwnEngine
-  let line: UnreliableLine
+  let proxy: FaultProxy
   let operator: Redis
   let settings: Settings
   let direct: ServiceProcess[]
@@ -55,19 +55,19 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
     // It keeps nothing on disk: a kill is the loss of all counts, the worst that can happen to them.
     redis = await anOwnRedis(this)
     this.timeout(90_000)
-    line = await anUnreliableLine(redis.url)
+    proxy = await startFaultProxy(redis.url)
     operator = new Redis(redis.url, { retryStrategy: () => 50 })
     // It reconnects by itself, and each command says whether it worked.
     operator.on('error', () => undefined)
     settings = sharedSettings(mongo, redis.url)
     direct = await startReplicas(REPLICAS, settings)
-    behindLine = await startReplicas(REPLICAS, { ...settings, REDIS_URL: line.url })
+    behindLine = await startReplicas(REPLICAS, { ...settings, REDIS_URL: `redis://${proxy.address}` })
   })
 
   after(async () => {
     await endProcesses()
     operator?.disconnect()
-    await line?.close()
+    await proxy?.close()
     await redis?.stop()
     await mongo?.drop()
   })
@@ -90,18 +90,18 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
       what: 'answers, and the answers are lost',
       executes: 'all',
       isBehindLine: true,
-      begin: async () => line.dropReplies(),
-      end: async () => line.pass(),
+      begin: async () => proxy.dropReplies(),
+      end: async () => proxy.pass(),
     },
     {
       what: 'answers later than anybody waits',
       executes: 'all',
       isBehindLine: true,
-      begin: async () => void (line.delayMs = TOO_LATE_MS),
+      begin: async () => void (proxy.delayMs = TOO_LATE_MS),
       async end() {
-        line.delayMs = 0
+        proxy.delayMs = 0
         // What is on its way must not be overtaken.
-        line.cut()
+        proxy.cut()
       },
     },
   ]
@@ -175,10 +175,10 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         await Promise.all(loads.map((load) => load.stop()))
         await redis.start()
         if (!isBehindLine) return
-        line.delayMs = 0
-        line.pass()
+        proxy.delayMs = 0
+        proxy.pass()
         // So that all connections are new ones, which pass.
-        line.cut()
+        proxy.cut()
       })
 
       it('there is no 5xx and no broken connection: a key with quota left is served, another one is refused with 429', () => {

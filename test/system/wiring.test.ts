@@ -12,7 +12,7 @@ describe('the wiring', () => {
       bind(TOKENS.quotaControl).toResolvedValue(({ breaker }: { breaker: object }) => breaker, [TOKENS.clock])
       bind(TOKENS.metrics).toResolvedValue(
         // @ts-expect-error: the parameters are in another order than the tokens
-        (health, log) => (log.info(health.isReady) as never),
+        (health, log) => log.info(health.isReady) as never,
         [TOKENS.log, TOKENS.health],
       )
     })

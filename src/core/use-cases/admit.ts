@@ -2,7 +2,7 @@ import type { ApiKey } from '../api-key.js'
 import type { Plans } from '../plan.js'
 import { quotaRulesFor } from '../plan.js'
 import type { ApiKeyLookup } from '../ports/api-key-lookup.js'
-import type { Outdated, QuotaStore } from '../ports/quota-store.js'
+import type { QuotaStore, StaleKeyRecord } from '../ports/quota-store.js'
 import type { QuotaRules, Verdict } from '../quota.js'
 import type { Authenticate, Authentication, Credentials } from './authenticate.js'
 
@@ -23,7 +23,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeys: ApiKeyLo
     const { key } = known
     const rules = quotaRulesFor(key, plans)
     const verdict = await quotas.take(key.keyId, rules, { version: key.version })
-    if (verdict.kind !== 'outdated') return { kind: 'decided', key, rules, verdict }
+    if (verdict.kind !== 'stale') return { kind: 'decided', key, rules, verdict }
 
     apiKeys.forget(key.secretHash)
     const reread = await authenticate(credentials)
@@ -38,7 +38,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeys: ApiKeyLo
   }
 }
 
-function decided(verdict: Verdict | Outdated): Verdict {
-  if (verdict.kind === 'outdated') throw new Error('A quota store called a fresh record outdated')
+function decided(verdict: Verdict | StaleKeyRecord): Verdict {
+  if (verdict.kind === 'stale') throw new Error('A quota store called a fresh record stale')
   return verdict
 }

@@ -2,7 +2,7 @@ import type { StoredApiKey } from '../api-key.js'
 import type { QuotaControl } from '../ports/quota-control.js'
 import type { ShowApiKey } from './show-api-key.js'
 
-/** Ends the ban of a key, and forgets its strikes and earlier bans. Throws `ApiKeyNotFound`. */
+/** Lifts the ban of a key and forgets its strikes and earlier bans. Throws `ApiKeyNotFound` or `StoreUnavailable`. */
 export type UnbanApiKey = (keyId: string) => Promise<{ readonly key: StoredApiKey; readonly outcome: 'lifted' | 'not-banned' }>
 
 export function makeUnbanApiKey(ports: { showApiKey: ShowApiKey; quotaControl: QuotaControl }): UnbanApiKey {

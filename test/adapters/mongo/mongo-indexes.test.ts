@@ -8,8 +8,8 @@ import type { MongoDatabase } from '../../support/engines/mongo-engine.js'
 import { aMongoDatabase, anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { helloOf, isHello, startMongoStub } from '../../support/mongo-stub.js'
-import type { TcpProxy } from '../../support/tcp-proxy.js'
-import { startTcpProxy } from '../../support/tcp-proxy.js'
+import type { FaultProxy } from '../../support/fault-proxy.js'
+import { startFaultProxy } from '../../support/fault-proxy.js'
 
 describe('the indexes in MongoDB', () => {
   let database: MongoDatabase
@@ -116,7 +116,7 @@ describe('the indexes in MongoDB', () => {
 
 describe('the indexes in a MongoDB of their own', () => {
   let server: OwnEngine
-  let proxy: TcpProxy | undefined
+  let proxy: FaultProxy | undefined
 
   before(async function () {
     server = await anOwnMongo(this)
@@ -136,7 +136,7 @@ describe('the indexes in a MongoDB of their own', () => {
   })
 
   it('are an outage when it falls silent in the middle of making one, which has no time limit otherwise', async () => {
-    proxy = await startTcpProxy(server.url, { silencedBy: (sent) => sent.includes('createIndexes') })
+    proxy = await startFaultProxy(server.url, { silencedBy: (sent) => sent.includes('createIndexes') })
     const url = `mongodb://${proxy.address}/?directConnection=true&heartbeatFrequencyMS=500`
     expect(await rejection(ensureIndexes(url))).to.be.instanceOf(StoreUnavailable)
   })
