@@ -25,7 +25,7 @@ describe('a Redis Cluster of three nodes', function () {
   })
 
   beforeEach(async () => {
-    for (const node of cluster.nodes) await cluster.ask(node, 'FLUSHALL')
+    for (const node of cluster.nodes) await cluster.send(node, 'FLUSHALL')
     clock = new MovableClock()
     replica = await aRedisReplica(cluster.url, { clock, isPatient: true })
     other = await aRedisReplica(cluster.url, { clock, isPatient: true })
@@ -42,7 +42,7 @@ describe('a Redis Cluster of three nodes', function () {
       return admittedOf(both)
     })
     expect(new Set(admitted)).to.deep.equal(new Set([60]))
-    const sizes = await Promise.all(cluster.nodes.map((node) => cluster.ask(node, 'DBSIZE')))
+    const sizes = await Promise.all(cluster.nodes.map((node) => cluster.send(node, 'DBSIZE')))
     for (const size of sizes) expect(size).to.be.above(1)
     expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
   })
@@ -87,7 +87,7 @@ describe('a Redis Cluster of three nodes', function () {
       replica = await aRedisReplica(cluster.url, { clock })
       await untilUp(replica)
       const keysOn = new Map<string, string>()
-      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.parseNode(quotaKey(`key_${index}`))).url, `key_${index}`)
+      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.nodeOf(quotaKey(`key_${index}`))).url, `key_${index}`)
       const orphan = keysOn.get(dead.url) ?? ''
       await inSequence(10, () => takeOne(replica.quotas, orphan, FREE))
 
@@ -111,13 +111,13 @@ describe('a Redis Cluster of three nodes', function () {
       }
       await until(
         'the cluster is whole again',
-        async () => String(await cluster.ask(dead, 'CLUSTER', 'INFO')).includes('cluster_state:ok'),
+        async () => String(await cluster.send(dead, 'CLUSTER', 'INFO')).includes('cluster_state:ok'),
         20_000,
       )
       await until('the node decides about its keys again', async () => {
         await untilUp(replica)
         await takeOne(replica.quotas, orphan, FREE)
-        return Number(await cluster.ask(dead, 'EXISTS', quotaKey(orphan))) === 1
+        return Number(await cluster.send(dead, 'EXISTS', quotaKey(orphan))) === 1
       })
     })
 })
