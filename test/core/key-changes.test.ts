@@ -17,28 +17,28 @@ import { takeOne } from '../support/take-one.js'
 const LIMITS = { minute: 5, day: 50 }
 
 describe('announcing a change of a key', () => {
-  it('tells its id and its version once, and says that it takes effect at once', async () => {
+  it('announces its key ID and version once, and takes effect at once', async () => {
     const key = anApiKey('one', { version: 4 })
     const { quotaControl, announced } = aControl()
     expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'at once' })
     expect(announced).to.deep.equal([['key_one', 4]])
   })
 
-  it('says how late it takes effect when the replicas could not be told: the change is stored all the same', async () => {
+  it('takes effect within 10 s if the shared state is unavailable', async () => {
     const key = anApiKey()
-    const { quotaControl } = aControl(new StoreUnavailable('Redis could not be reached'))
+    const { quotaControl } = aControl(new StoreUnavailable('Redis is unavailable'))
     expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'within 10 s' })
   })
 
-  it('hides no other failure', async () => {
-    const { quotaControl } = aControl(new TypeError('A problem of ours'))
+  it('throws any other error', async () => {
+    const { quotaControl } = aControl(new TypeError('A bug'))
     expect(await rejection(announceChange(quotaControl, anApiKey()))).to.be.instanceOf(TypeError)
   })
 })
 
 describe("changing a key's plan", () => {
-  it('stores plan and limits first, then announces the version that it has become', async () => {
-    const { changePlan, apiKeyStore, announced } = await anOffice()
+  it('stores plan and limits first, then announces the new version', async () => {
+    const { changePlan, apiKeyStore, announced } = await someUseCases()
     const { key, takesEffect } = await changePlan('key_one', { plan: 'pro', limits: LIMITS })
     expect(key).to.deep.include({ keyId: 'key_one', plan: 'pro', limits: LIMITS, version: 2 })
     expect(takesEffect).to.equal('at once')
@@ -46,35 +46,35 @@ describe("changing a key's plan", () => {
     expect(announced).to.deep.equal([['key_one', 2]])
   })
 
-  it('takes limits of its own away unless they are given again', async () => {
-    const { changePlan } = await anOffice({ limits: LIMITS })
+  it('removes the limits of the key unless they are set again', async () => {
+    const { changePlan } = await someUseCases({ limits: LIMITS })
     expect((await changePlan('key_one', { plan: 'business' })).key).not.to.have.property('limits')
   })
 
-  it('to one without limits needs some, and without them stores and announces nothing', async () => {
-    const { changePlan, apiKeyStore, announced } = await anOffice()
+  it('to a plan without limits requires limits, and otherwise stores and announces nothing', async () => {
+    const { changePlan, apiKeyStore, announced } = await someUseCases()
     expect(await rejection(changePlan('key_one', { plan: 'enterprise' }))).to.be.instanceOf(LimitsRequired)
     expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'free', version: 1 })
     expect(announced).to.deep.equal([])
     expect((await changePlan('key_one', { plan: 'enterprise', limits: LIMITS })).key).to.deep.include({ limits: LIMITS })
   })
 
-  it('that nobody has is not found, and nothing is announced', async () => {
-    const { changePlan, announced } = await anOffice()
+  it('throws ApiKeyNotFound for an unknown key, and announces nothing', async () => {
+    const { changePlan, announced } = await someUseCases()
     expect(await rejection(changePlan('key_none', { plan: 'pro' }))).to.be.instanceOf(ApiKeyNotFound)
     expect(announced).to.deep.equal([])
   })
 
-  it('is stored though the replicas cannot be told', async () => {
-    const { changePlan, apiKeyStore } = await anOffice({}, new StoreUnavailable('Redis could not be reached'))
+  it('is stored although it cannot be announced', async () => {
+    const { changePlan, apiKeyStore } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
     expect(await changePlan('key_one', { plan: 'pro' })).to.include({ takesEffect: 'within 10 s' })
     expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'pro' })
   })
 })
 
 describe('revoking a key', () => {
-  it('stores the time, then announces the version that it has become', async () => {
-    const { revoke, apiKeyStore, announced, clock } = await anOffice()
+  it('stores the time first, then announces the new version', async () => {
+    const { revoke, apiKeyStore, announced, clock } = await someUseCases()
     const { key, takesEffect } = await revoke('key_one')
     expect(key).to.include({ revokedAtMs: clock.nowMs(), version: 2 })
     expect(takesEffect).to.equal('at once')
@@ -82,8 +82,8 @@ describe('revoking a key', () => {
     expect(announced).to.deep.equal([['key_one', 2]])
   })
 
-  it('a second time leaves the time of the first, and announces it once more: the first announcement may have been lost', async () => {
-    const { revoke, announced, clock } = await anOffice()
+  it('a second time keeps the first time and announces it again, because the first announcement may be lost', async () => {
+    const { revoke, announced, clock } = await someUseCases()
     const { key } = await revoke('key_one')
     clock.advanceSeconds(100)
     expect((await revoke('key_one')).key).to.deep.equal(key)
@@ -93,22 +93,22 @@ describe('revoking a key', () => {
     ])
   })
 
-  it('that nobody has is not found', async () => {
-    const { revoke, announced } = await anOffice()
+  it('throws ApiKeyNotFound for an unknown key', async () => {
+    const { revoke, announced } = await someUseCases()
     expect(await rejection(revoke('key_none'))).to.be.instanceOf(ApiKeyNotFound)
     expect(announced).to.deep.equal([])
   })
 
-  it('is stored though the replicas cannot be told', async () => {
-    const { revoke, apiKeyStore } = await anOffice({}, new StoreUnavailable('Redis could not be reached'))
+  it('is stored although it cannot be announced', async () => {
+    const { revoke, apiKeyStore } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
     expect(await revoke('key_one')).to.include({ takesEffect: 'within 10 s' })
     expect(await apiKeyStore.findById('key_one')).to.have.property('revokedAtMs')
   })
 })
 
 describe('showing the usage of a key', () => {
-  it('shows the key and what it used, by the rules of its plan', async () => {
-    const { showUsage, quotas } = await anOffice({ plan: 'pro' })
+  it('returns the key and its usage, by the rules of its plan', async () => {
+    const { showUsage, quotas } = await someUseCases({ plan: 'pro' })
     await takeOne(quotas, 'key_one', someQuotaRules())
     const { key, usage } = await showUsage('key_one')
     expect(key).to.include({ keyId: 'key_one', plan: 'pro' })
@@ -116,25 +116,25 @@ describe('showing the usage of a key', () => {
     expect(usage.quota.minute).to.include({ limit: 300, remaining: 299 })
   })
 
-  it('goes by limits of its own before those of its plan', async () => {
-    const { showUsage } = await anOffice({ limits: LIMITS })
+  it('applies the limits of the key before those of its plan', async () => {
+    const { showUsage } = await someUseCases({ limits: LIMITS })
     expect((await showUsage('key_one')).usage.quota.day.limit).to.equal(50)
   })
 
-  it('that nobody has is not found', async () => {
-    const { showUsage } = await anOffice()
+  it('throws ApiKeyNotFound for an unknown key', async () => {
+    const { showUsage } = await someUseCases()
     expect(await rejection(showUsage('key_none'))).to.be.instanceOf(ApiKeyNotFound)
   })
 
-  it('is an outage where it cannot be asked for: nothing seems unused', async () => {
-    const { showUsage } = await anOffice({}, new StoreUnavailable('Redis could not be reached'))
+  it('throws StoreUnavailable in an outage', async () => {
+    const { showUsage } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
     expect(await rejection(showUsage('key_one'))).to.be.instanceOf(StoreUnavailable)
   })
 })
 
 describe('lifting the ban of a key', () => {
-  it('says whether there was one, and shows the key', async () => {
-    const { unban, quotas, clock } = await anOffice()
+  it('returns the key, and whether it was banned', async () => {
+    const { unban, quotas, clock } = await someUseCases()
     expect(await unban('key_one')).to.deep.include({ outcome: 'not-banned' })
     const rules = someQuotaRules({ limits: { minute: 1 } })
     for (const passesMs of [0, 0, 1_001, ...new Array<number>(60).fill(0)]) {
@@ -146,13 +146,13 @@ describe('lifting the ban of a key', () => {
     expect(await unban('key_one')).to.deep.include({ outcome: 'not-banned' })
   })
 
-  it('that nobody has is not found', async () => {
-    const { unban } = await anOffice()
+  it('throws ApiKeyNotFound for an unknown key', async () => {
+    const { unban } = await someUseCases()
     expect(await rejection(unban('key_none'))).to.be.instanceOf(ApiKeyNotFound)
   })
 
-  it('is an outage where it cannot be done: nothing seems lifted', async () => {
-    const { unban } = await anOffice({}, new StoreUnavailable('Redis could not be reached'))
+  it('throws StoreUnavailable in an outage', async () => {
+    const { unban } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
     expect(await rejection(unban('key_one'))).to.be.instanceOf(StoreUnavailable)
   })
 })
@@ -171,8 +171,8 @@ function aControl(failure?: Error, quotas = new MemoryQuotaStore(new MovableCloc
   return { quotaControl, announced }
 }
 
-/** With one key in it. */
-async function anOffice(overrides: Parameters<typeof anApiKey>[1] = {}, failure?: Error) {
+/** The use cases, with one key. */
+async function someUseCases(overrides: Parameters<typeof anApiKey>[1] = {}, failure?: Error) {
   const clock = new MovableClock()
   const apiKeyStore = new MemoryApiKeyStore(clock)
   await apiKeyStore.insert(anApiKey('one', overrides))
