@@ -164,6 +164,7 @@ export function refund(
   return { quota: toUsage(state, rules, at).quota, state }
 }
 
+/** One request less in the windows of its charge. */
 export function toRefundDelta(charge: Charge): UsageDelta {
   return { window: charge, strikes: 0, used: mapWindows(() => -1) }
 }

@@ -178,9 +178,7 @@ describe('the circuit breaker of Redis', function () {
     it(`replaces a connection that was silent from the start, ${how}`, async () => {
       if (password) await onlooker.client.config('SET', 'requirepass', password)
       try {
-        const { breaker, increment } = await aCircuitBreaker(
-          `redis://${proxy.address}`.replace('redis://', `redis://${password && `:${password}@`}`),
-        )
+        const { breaker, increment } = await aCircuitBreaker(`redis://${password && `:${password}@`}${proxy.address}`)
         proxy.fallSilent()
         expect(await rejection(increment())).to.be.instanceOf(RedisUnavailable)
         const { connections } = proxy
