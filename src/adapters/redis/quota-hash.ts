@@ -3,7 +3,7 @@ import type { KeyVersion, QuotaRules, QuotaState, UsageDelta } from '../../core/
 import { strikesToBan } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { minutePhaseSeconds } from '../../core/window.js'
-import { ARGUMENTS, FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
+import { FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
 
 /** A state, and the instant at which Redis had it, by the clock that decides. */
@@ -17,14 +17,19 @@ export interface TakeReply extends StateReply {
 }
 
 type Outcome = (typeof OUTCOMES)[keyof typeof OUTCOMES]
-type ScriptArguments = Readonly<Record<(typeof ARGUMENTS)[number], number>>
+
+/** What an operation needs of it: `take` all, `reconcile` rules and delta, `announce` the version. */
+interface ScriptArguments extends Partial<KeyVersion> {
+  readonly operation: 'take' | 'reconcile' | 'unban' | 'announce'
+  readonly rules?: QuotaRules
+  readonly delta?: UsageDelta | undefined
+}
+
 type ScriptReply = [outcome: Outcome, nowMs: number, ...fields: number[]]
-type Script = (key: string, operation: string, ...args: number[]) => Promise<ScriptReply>
+type Script = (key: string, args: string) => Promise<ScriptReply>
 
 /** Commands are defined for a whole client, so this name must differ from those of other scripts. */
 const COMMAND = 'petstoreQuota'
-
-const NO_ARGUMENTS = Object.fromEntries(ARGUMENTS.map((name) => [name, 0])) as ScriptArguments
 
 /** The hash of each key in Redis. Each method is one round trip and rejects with the error of the client. */
 export class QuotaHash {
@@ -40,16 +45,15 @@ export class QuotaHash {
     this.#script = command.bind(client)
   }
 
-  async take(keyId: string, rules: QuotaRules, { version, justRead }: KeyVersion, delta?: UsageDelta): Promise<TakeReply> {
-    const args = { ...fromRules(rules), ...fromDelta(delta), keyVersion: version, justRead: justRead ? 1 : 0 }
-    const [outcome, ...reply] = await this.#run('take', keyId, args)
+  async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, delta?: UsageDelta): Promise<TakeReply> {
+    const [outcome, ...reply] = await this.#run(keyId, { operation: 'take', rules, delta, ...keyVersion })
     const outcomes = { [OUTCOMES.rejected]: 'rejected', [OUTCOMES.done]: 'charged', [OUTCOMES.stale]: 'stale' } as const
     return { outcome: outcomes[outcome], ...toStateReply(keyId, reply) }
   }
 
   /** Adds what a replica decided by itself. Decides no request. */
   async reconcile(keyId: string, rules: QuotaRules, delta: UsageDelta): Promise<StateReply> {
-    const [, ...reply] = await this.#run('reconcile', keyId, { ...fromRules(rules), ...fromDelta(delta) })
+    const [, ...reply] = await this.#run(keyId, { operation: 'reconcile', rules, delta })
     return toStateReply(keyId, reply)
   }
 
@@ -71,56 +75,33 @@ export class QuotaHash {
   }
 
   async unban(keyId: string): Promise<'lifted' | 'not-banned'> {
-    const [outcome] = await this.#run('unban', keyId)
+    const [outcome] = await this.#run(keyId, { operation: 'unban' })
     return outcome === OUTCOMES.done ? 'lifted' : 'not-banned'
   }
 
   /** Raises the key version to `version`. A lower version has no effect. */
   async announce(keyId: string, version: number): Promise<void> {
-    await this.#run('announce', keyId, { keyVersion: version })
+    await this.#run(keyId, { operation: 'announce', version })
   }
 
   /** Runs the script in the slot of `hashTag`, on a hash of no key: it fails whenever decisions fail. */
   async probe(hashTag = 'none'): Promise<void> {
-    await this.#run('announce', hashTag, { keyVersion: 1 }, `probe:{${hashTag}}`)
+    await this.#run(hashTag, { operation: 'announce', version: 1 }, `probe:{${hashTag}}`)
   }
 
-  #run(operation: string, keyId: string, args: Partial<ScriptArguments> = {}, hash = quotaKey(keyId)): Promise<ScriptReply> {
-    const clock = { nowMs: this.clock?.nowMs() ?? 0, phaseSeconds: minutePhaseSeconds(keyId) }
-    const all: ScriptArguments = { ...NO_ARGUMENTS, ...args, ...clock }
-    return this.#script(hash, operation, ...ARGUMENTS.map((name) => all[name]))
+  #run(keyId: string, args: ScriptArguments, hash = quotaKey(keyId)): Promise<ScriptReply> {
+    const derived = {
+      nowMs: this.clock?.nowMs(),
+      phaseSeconds: minutePhaseSeconds(keyId),
+      strikesToBan: args.rules && strikesToBan(args.rules),
+    }
+    return this.#script(hash, JSON.stringify({ ...args, ...derived }))
   }
 }
 
 /** A Redis Cluster places keys with the same hash tag, the part in braces, together. */
 export function quotaKey(keyId: string): string {
   return `quota:{${keyId}}`
-}
-
-function fromRules(rules: QuotaRules): Partial<ScriptArguments> {
-  const { limits, ban } = rules
-  return {
-    minuteLimit: limits.minute,
-    dayLimit: limits.day,
-    graceMs: ban.graceMs,
-    strikesToBan: strikesToBan(rules),
-    firstBanMs: ban.firstMs,
-    longestBanMs: ban.longestMs,
-    forgetAfterMs: ban.forgetAfterMs,
-  }
-}
-
-/** Without a delta, its windows are 0 and therefore over. */
-function fromDelta(delta?: UsageDelta): Partial<ScriptArguments> {
-  if (!delta) return {}
-  const { window, strikes, used } = delta
-  return {
-    deltaMinute: window.minute,
-    deltaDay: window.day,
-    deltaStrikes: strikes,
-    deltaMinuteUsed: used.minute,
-    deltaDayUsed: used.day,
-  }
 }
 
 function toStateReply(keyId: string, [nowMs = 0, ...values]: readonly number[]): StateReply {

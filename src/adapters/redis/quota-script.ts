@@ -11,26 +11,6 @@ export const FIELDS = {
   keyVersion: 'g',
 } as const
 
-/** The numbers that the script is given after the operation. `nowMs` is 0 for the server's own clock, `justRead` 0 or 1. */
-export const ARGUMENTS = [
-  'nowMs',
-  'phaseSeconds',
-  'minuteLimit',
-  'dayLimit',
-  'graceMs',
-  'strikesToBan',
-  'firstBanMs',
-  'longestBanMs',
-  'forgetAfterMs',
-  'keyVersion',
-  'justRead',
-  'deltaMinute',
-  'deltaDay',
-  'deltaStrikes',
-  'deltaMinuteUsed',
-  'deltaDayUsed',
-] as const
-
 /** The first number of a reply. */
 export const OUTCOMES = { rejected: 0, done: 1, stale: 2 } as const
 
@@ -38,18 +18,18 @@ export const OUTCOMES = { rejected: 0, done: 1, stale: 2 } as const
  * `transition`, `reconcile`, `unban` and the key version of core/quota.ts on one hash, each in one atomic step. The core explains the rules;
  * tests compare the two on random traffic.
  *
- * KEYS[1] is the hash. ARGV[1] is `take`, `reconcile`, `unban` or `announce`; then come the ARGUMENTS.
+ * KEYS[1] is the hash, and ARGV[1] the `ScriptArguments` as JSON.
  * Returns the outcome, the time in milliseconds and the values of all FIELDS.
  */
 export const QUOTA_SCRIPT = `
-local key, operation = KEYS[1], ARGV[1]
+local key, args = KEYS[1], cjson.decode(ARGV[1])
+local operation, rules, delta = args.operation, args.rules, args.delta
+local forgetAfterMs = rules and rules.ban.forgetAfterMs or 0
 local FIELDS = ${toLuaList(Object.values(FIELDS))}
 local NAMES = ${toLuaList(Object.keys(FIELDS))}
-local args = {}
-for index, name in ipairs(${toLuaList(ARGUMENTS)}) do args[name] = tonumber(ARGV[index + 1]) end
 
 local now = args.nowMs
-if now == 0 then
+if not now then
   local time = redis.call('TIME')
   now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
@@ -70,7 +50,7 @@ state.minute = currentWindow(stored.minute, math.floor((seconds + args.phaseSeco
 state.day = currentWindow(stored.day, math.floor(seconds / 86400))
 if state.minute ~= stored.minute then state.minuteUsed, state.strikes, state.firstRejectionMs = 0, 0, 0 end
 if state.day ~= stored.day then state.dayUsed = 0 end
-if now >= state.bannedUntilMs + args.forgetAfterMs then state.banLevel = 0 end
+if now >= state.bannedUntilMs + forgetAfterMs then state.banLevel = 0 end
 
 local function isBanned()
   return now < state.bannedUntilMs
@@ -79,7 +59,7 @@ end
 local function addStrikes(count)
   state.strikes = state.strikes + count
   if state.strikes < args.strikesToBan then return end
-  state.bannedUntilMs = now + math.min(args.firstBanMs * 2 ^ state.banLevel, args.longestBanMs)
+  state.bannedUntilMs = now + math.min(rules.ban.firstMs * 2 ^ state.banLevel, rules.ban.longestMs)
   state.banLevel, state.strikes, state.firstRejectionMs = state.banLevel + 1, 0, 0
 end
 
@@ -98,7 +78,7 @@ local function save()
   if #unset > 0 then redis.call('HDEL', key, unpack(unset)) end
   if state.minute == stored.minute and state.day == stored.day and state.bannedUntilMs == stored.bannedUntilMs then return end
   local expiresAt = math.max((state.day + 1) * 86400000, (state.minute + 1) * 60000)
-  if state.banLevel > 0 then expiresAt = math.max(expiresAt, state.bannedUntilMs + args.forgetAfterMs) end
+  if state.banLevel > 0 then expiresAt = math.max(expiresAt, state.bannedUntilMs + forgetAfterMs) end
   -- The key version must outlive every record that a replica has cached.
   redis.call('PEXPIRE', key, string.format('%.0f', math.max(expiresAt - now, 60000)))
 end
@@ -119,17 +99,18 @@ if operation == 'unban' then
 end
 
 if operation == 'announce' then
-  redis.call('HSET', key, '${FIELDS.keyVersion}', math.max(state.keyVersion, args.keyVersion))
+  redis.call('HSET', key, '${FIELDS.keyVersion}', math.max(state.keyVersion, args.version))
   if redis.call('PTTL', key) < 60000 then redis.call('PEXPIRE', key, 60000) end
   return reply(${OUTCOMES.done})
 end
 
-if operation == 'take' and args.justRead == 0 and args.keyVersion < state.keyVersion then return reply(${OUTCOMES.stale}) end
+if operation == 'take' and not args.justRead and args.version < state.keyVersion then return reply(${OUTCOMES.stale}) end
 
-if args.deltaMinute == state.minute then state.minuteUsed = math.max(0, state.minuteUsed + args.deltaMinuteUsed) end
-if args.deltaDay == state.day then state.dayUsed = math.max(0, state.dayUsed + args.deltaDayUsed) end
-if args.deltaMinute == state.minute and args.deltaStrikes > 0 and state.firstRejectionMs ~= 0 and not isBanned() then
-  addStrikes(args.deltaStrikes)
+if delta then
+  local isSameMinute = delta.window.minute == state.minute
+  if isSameMinute then state.minuteUsed = math.max(0, state.minuteUsed + delta.used.minute) end
+  if delta.window.day == state.day then state.dayUsed = math.max(0, state.dayUsed + delta.used.day) end
+  if isSameMinute and delta.strikes > 0 and state.firstRejectionMs ~= 0 and not isBanned() then addStrikes(delta.strikes) end
 end
 
 if operation == 'reconcile' then
@@ -137,15 +118,15 @@ if operation == 'reconcile' then
   return reply(${OUTCOMES.done})
 end
 
-state.keyVersion = args.keyVersion
+state.keyVersion = args.version
 if isBanned() then
   save()
   return reply(${OUTCOMES.rejected})
 end
-if state.minuteUsed >= args.minuteLimit or state.dayUsed >= args.dayLimit then
+if state.minuteUsed >= rules.limits.minute or state.dayUsed >= rules.limits.day then
   if state.firstRejectionMs == 0 then
     state.firstRejectionMs = now
-  elseif now - state.firstRejectionMs > args.graceMs then
+  elseif now - state.firstRejectionMs > rules.ban.graceMs then
     addStrikes(1)
   end
   save()
