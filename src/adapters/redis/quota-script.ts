@@ -14,6 +14,9 @@ export const FIELDS = {
 /** The first number of a reply. */
 export const OUTCOMES = { rejected: 0, done: 1, stale: 2 } as const
 
+const NAMES = Object.keys(FIELDS).join(', ')
+const LETTERS = `'${Object.values(FIELDS).join("', '")}'`
+
 /**
  * `transition`, `reconcile`, `unban` and the key version of core/quota.ts on one hash, each in one atomic step. The core explains the rules;
  * tests compare the two on random traffic.
@@ -25,8 +28,6 @@ export const QUOTA_SCRIPT = `
 local key, args = KEYS[1], cjson.decode(ARGV[1])
 local operation, rules, delta = args.operation, args.rules, args.delta
 local forgetAfterMs = rules and rules.ban.forgetAfterMs or 0
-local FIELDS = ${toLuaList(Object.values(FIELDS))}
-local NAMES = ${toLuaList(Object.keys(FIELDS))}
 
 local now = args.nowMs
 if not now then
@@ -34,11 +35,10 @@ if not now then
   now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
-local stored, state = {}, {}
-for index, value in ipairs(redis.call('HMGET', key, unpack(FIELDS))) do
-  stored[NAMES[index]] = tonumber(value or 0)
-  state[NAMES[index]] = stored[NAMES[index]]
-end
+local stored = redis.call('HMGET', key, ${LETTERS})
+for index, value in ipairs(stored) do stored[index] = tonumber(value or 0) end
+local ${NAMES} = unpack(stored)
+local storedBannedUntilMs = bannedUntilMs
 
 -- If the clock steps back to before the start of a window, that window must not open a second time.
 local function currentWindow(known, byClock)
@@ -46,71 +46,69 @@ local function currentWindow(known, byClock)
   return byClock
 end
 local seconds = math.floor(now / 1000)
-state.minute = currentWindow(stored.minute, math.floor((seconds + args.phaseSeconds) / 60))
-state.day = currentWindow(stored.day, math.floor(seconds / 86400))
-if state.minute ~= stored.minute then state.minuteUsed, state.strikes, state.firstRejectionMs = 0, 0, 0 end
-if state.day ~= stored.day then state.dayUsed = 0 end
-if now >= state.bannedUntilMs + forgetAfterMs then state.banLevel = 0 end
+local minuteNow = currentWindow(minute, math.floor((seconds + args.phaseSeconds) / 60))
+local dayNow = currentWindow(day, math.floor(seconds / 86400))
+local isNewWindow = minuteNow ~= minute or dayNow ~= day
+if minuteNow ~= minute then minute, minuteUsed, strikes, firstRejectionMs = minuteNow, 0, 0, 0 end
+if dayNow ~= day then day, dayUsed = dayNow, 0 end
+if now >= bannedUntilMs + forgetAfterMs then banLevel = 0 end
 
 local function isBanned()
-  return now < state.bannedUntilMs
+  return now < bannedUntilMs
 end
 
 local function addStrikes(count)
-  state.strikes = state.strikes + count
-  if state.strikes < args.strikesToBan then return end
-  state.bannedUntilMs = now + math.min(rules.ban.firstMs * 2 ^ state.banLevel, rules.ban.longestMs)
-  state.banLevel, state.strikes, state.firstRejectionMs = state.banLevel + 1, 0, 0
+  strikes = strikes + count
+  if strikes < args.strikesToBan then return end
+  bannedUntilMs = now + math.min(rules.ban.firstMs * 2 ^ banLevel, rules.ban.longestMs)
+  banLevel, strikes, firstRejectionMs = banLevel + 1, 0, 0
 end
 
 local function save()
-  local set, unset = {}, {}
-  for index, name in ipairs(NAMES) do
-    local value = state[name]
-    if value ~= stored[name] and value == 0 then
-      unset[#unset + 1] = FIELDS[index]
-    elseif value ~= stored[name] then
-      set[#set + 1] = FIELDS[index]
+  local letters, set, unset = { ${LETTERS} }, {}, {}
+  for index, value in ipairs({ ${NAMES} }) do
+    if value ~= stored[index] and value == 0 then
+      unset[#unset + 1] = letters[index]
+    elseif value ~= stored[index] then
+      set[#set + 1] = letters[index]
       set[#set + 1] = string.format('%.0f', value)
     end
   end
   if #set > 0 then redis.call('HSET', key, unpack(set)) end
   if #unset > 0 then redis.call('HDEL', key, unpack(unset)) end
-  if state.minute == stored.minute and state.day == stored.day and state.bannedUntilMs == stored.bannedUntilMs then return end
-  local expiresAt = math.max((state.day + 1) * 86400000, (state.minute + 1) * 60000)
-  if state.banLevel > 0 then expiresAt = math.max(expiresAt, state.bannedUntilMs + forgetAfterMs) end
+  if not isNewWindow and bannedUntilMs == storedBannedUntilMs then return end
+  local expiresAt = math.max((day + 1) * 86400000, (minute + 1) * 60000)
+  if banLevel > 0 then expiresAt = math.max(expiresAt, bannedUntilMs + forgetAfterMs) end
   -- The key version must outlive every record that a replica has cached.
   redis.call('PEXPIRE', key, string.format('%.0f', math.max(expiresAt - now, 60000)))
 end
 
 local function reply(outcome)
-  local values = { outcome, now }
-  for index, name in ipairs(NAMES) do values[index + 2] = state[name] end
-  return values
+  return { outcome, now, ${NAMES} }
 end
 
 if operation == 'unban' then
   local wasBanned = isBanned()
   if redis.call('EXISTS', key) == 1 then
-    state.strikes, state.firstRejectionMs, state.bannedUntilMs, state.banLevel = 0, 0, 0, 0
+    strikes, firstRejectionMs, bannedUntilMs, banLevel = 0, 0, 0, 0
     save()
   end
   return reply(wasBanned and ${OUTCOMES.done} or ${OUTCOMES.rejected})
 end
 
 if operation == 'announce' then
-  redis.call('HSET', key, '${FIELDS.keyVersion}', math.max(state.keyVersion, args.version))
+  redis.call('HSET', key, '${FIELDS.keyVersion}', math.max(keyVersion, args.version))
   if redis.call('PTTL', key) < 60000 then redis.call('PEXPIRE', key, 60000) end
   return reply(${OUTCOMES.done})
 end
 
-if operation == 'take' and not args.justRead and args.version < state.keyVersion then return reply(${OUTCOMES.stale}) end
+if operation == 'take' and not args.justRead and args.version < keyVersion then return reply(${OUTCOMES.stale}) end
 
 if delta then
-  local isSameMinute = delta.window.minute == state.minute
-  if isSameMinute then state.minuteUsed = math.max(0, state.minuteUsed + delta.used.minute) end
-  if delta.window.day == state.day then state.dayUsed = math.max(0, state.dayUsed + delta.used.day) end
-  if isSameMinute and delta.strikes > 0 and state.firstRejectionMs ~= 0 and not isBanned() then addStrikes(delta.strikes) end
+  local isSameMinute = delta.window.minute == minute
+  if isSameMinute then minuteUsed = math.max(0, minuteUsed + delta.used.minute) end
+  if delta.window.day == day then dayUsed = math.max(0, dayUsed + delta.used.day) end
+  if isSameMinute and delta.strikes > 0 and firstRejectionMs ~= 0 and not isBanned() then addStrikes(delta.strikes) end
 end
 
 if operation == 'reconcile' then
@@ -118,25 +116,21 @@ if operation == 'reconcile' then
   return reply(${OUTCOMES.done})
 end
 
-state.keyVersion = args.version
+keyVersion = args.version
 if isBanned() then
   save()
   return reply(${OUTCOMES.rejected})
 end
-if state.minuteUsed >= rules.limits.minute or state.dayUsed >= rules.limits.day then
-  if state.firstRejectionMs == 0 then
-    state.firstRejectionMs = now
-  elseif now - state.firstRejectionMs > rules.ban.graceMs then
+if minuteUsed >= rules.limits.minute or dayUsed >= rules.limits.day then
+  if firstRejectionMs == 0 then
+    firstRejectionMs = now
+  elseif now - firstRejectionMs > rules.ban.graceMs then
     addStrikes(1)
   end
   save()
   return reply(${OUTCOMES.rejected})
 end
-state.minuteUsed, state.dayUsed = state.minuteUsed + 1, state.dayUsed + 1
+minuteUsed, dayUsed = minuteUsed + 1, dayUsed + 1
 save()
 return reply(${OUTCOMES.done})
 `
-
-function toLuaList(texts: readonly string[]): string {
-  return `{ ${texts.map((text) => `'${text}'`).join(', ')} }`
-}
