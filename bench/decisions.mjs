@@ -27,8 +27,9 @@ if (![rounds, decisions].every((each) => Number.isInteger(each) && each >= 1 && 
 if (!existsSync(SRC)) fail(`${SRC.pathname} is not there: run 'npm run build' first`)
 const { makeRedisClient } = await import(new URL('adapters/redis/redis-client.js', SRC))
 const { RedisConnection } = await import(new URL('adapters/redis/redis-connection.js', SRC))
+const { FallbackQuotaStore } = await import(new URL('adapters/redis/fallback-quota-store.js', SRC))
 const { RedisQuotaStore } = await import(new URL('adapters/redis/redis-quota-store.js', SRC))
-const { MemoryQuotaStore } = await import(new URL('adapters/memory/memory-quota-store.js', SRC))
+const { RejectionCache } = await import(new URL('adapters/redis/rejection-cache.js', SRC))
 const { SystemClock } = await import(new URL('adapters/node/system-clock.js', SRC))
 
 const server = process.argv[4] === undefined ? await startRedis() : { url: process.argv[4], stop: () => {} }
@@ -72,31 +73,29 @@ async function compare() {
   }
 }
 
-/** What the service asks. */
+/** The store of the service. */
 async function ourStore() {
   const redis = new RedisConnection(server.url)
-  const clock = new SystemClock()
-  const makeLocalQuotas = (sharedClock, known) => new MemoryQuotaStore(sharedClock, { replicas: 1, known })
-  const quotas = new RedisQuotaStore({ redis, clock, makeLocalQuotas })
+  const quotas = new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(redis, new SystemClock()), 1))
   await redis.connect()
-  redis.link.onChange((isUp) => {
-    if (!isUp) fail('Redis did not answer within 90 ms: this machine is too busy to compare anything')
+  redis.breaker.onChange((isUp) => {
+    if (!isUp) fail('Redis did not respond within 90 ms: this machine is too busy to compare anything')
   })
   return {
     name: 'our store, both windows and bans',
-    decide: async (keyId) => (await quotas.take(keyId, RULES, { generation: 1 })).kind === 'admitted',
+    decide: async (keyId) => (await quotas.take(keyId, RULES, { version: 1 })).kind === 'admitted',
     keysOf: (keyId) => [`quota:{${keyId}}`],
     close: () => redis.close(),
   }
 }
 
-/** Without what the service does when Redis is away. */
+/** Without the fallback and the cache. */
 async function ourScript() {
   const redis = new RedisConnection(server.url)
   await redis.connect()
   return {
     name: 'our script alone',
-    decide: async (keyId) => (await redis.quotaHash.take(keyId, RULES, { generation: 1 })).became === 'charged',
+    decide: async (keyId) => (await redis.quotaHash.take(keyId, RULES, { version: 1 })).outcome === 'charged',
     keysOf: (keyId) => [`quota:{${keyId}}`],
     close: () => redis.close(),
   }

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import type { PlanName, Plans } from './core/plan.js'
 import { PLAN_NAMES, PLANS_WITH_LIMITS_PER_KEY } from './core/plan.js'
 import { MAX_LIMIT } from './core/quota.js'
-import { WINDOW_NAMES } from './core/window.js'
+import { mapWindows } from './core/window.js'
 
 const LIMIT_CHECK = { error: `must be a whole number from 1 to ${MAX_LIMIT}`, abort: true }
 const limit = z.int(LIMIT_CHECK).min(1, LIMIT_CHECK).max(MAX_LIMIT, LIMIT_CHECK)
-const limits = z.record(z.enum(WINDOW_NAMES), limit)
+const limits = z.strictObject(mapWindows(() => limit))
 const mode = z.enum(['enforce', 'shadow']).default('enforce')
 const plan = (name: PlanName) => z.strictObject({ limits: PLANS_WITH_LIMITS_PER_KEY.has(name) ? limits.exactOptional() : limits, mode })
 const durationMs = z.int().min(0)

@@ -1,11 +1,10 @@
 import type { Instant, WindowName, WindowNumbers } from './window.js'
-import { WINDOW_NAMES, WINDOW_SECONDS, windowNumber, windowResetSeconds } from './window.js'
+import { mapWindows, WINDOWS, windowNumber, windowResetSeconds } from './window.js'
 
 /**
- * How a request is decided. Pure: the same state, rules and instant always give the same verdict.
+ * Decides requests. Pure: the same state, rules and instant always give the same verdict.
  *
- * All windows are checked first, then all are charged or none. A refused request costs nothing; it can only add a strike.
- * Windows are fixed: the day starts at 00:00 UTC, the minute has a phase per key.
+ * All windows are checked first, then all are charged or none. A rejected request costs nothing; it can only add a strike.
  */
 
 /** The highest limit: quota headers are declared as int32. */
@@ -15,99 +14,101 @@ export const MAX_LIMIT = 2_147_483_647
 export type Limits = Readonly<Record<WindowName, number>>
 
 export interface BanRules {
-  /** A rejection counts as a strike only when it comes later than this after the minute's first rejection. */
+  /** A rejection is a strike only if it comes later than this after the minute's first rejection. */
   readonly graceMs: number
-  /** Strikes in one minute that bring a ban: this many, or the minute limit where that is higher. */
+  /** A key is banned at this number of strikes in one minute, or at its minute limit if that is higher. */
   readonly minStrikes: number
-  /** The first ban; each further one lasts twice as long. */
+  /** The first ban. Each further ban lasts twice as long. */
   readonly firstMs: number
   readonly longestMs: number
-  /** This long after a ban's end without another, the next one is a first one again. */
+  /** If a key is not banned for this long after a ban ends, its next ban is a first ban again. */
   readonly forgetAfterMs: number
 }
 
 export interface QuotaRules {
   readonly limits: Limits
   readonly ban: BanRules
+  /** `shadow` counts strikes and bans but admits every request. */
   readonly mode: 'enforce' | 'shadow'
 }
 
 export interface QuotaState {
   readonly window: WindowNumbers
+  /** Requests charged in these windows, 0 or more. */
   readonly used: Readonly<Record<WindowName, number>>
-  /** Of the current minute. */
+  /** Strikes in the current minute. */
   readonly strikes: number
-  /** Of the current minute. */
+  /** Unix time in milliseconds of the first rejection in the current minute. */
   readonly firstRejectionMs?: number
-  /** End of the latest ban, 0 before the first. */
+  /** Unix time in milliseconds at which the latest ban ends, 0 before the first ban. */
   readonly bannedUntilMs: number
-  /** How many bans in a row, 0 when they are forgotten. */
+  /** Number of bans in a row, 0 once they are forgotten. */
   readonly banLevel: number
-  /** The highest version of the key's record that decided here, 0 when none is known. */
-  readonly version: number
+  /** The version of the key's record that decided last, or the announced version if that is higher; 0 if none is known. */
+  readonly keyVersion: number
 }
 
-/** Who asks, as far as the record that was read of the key goes. */
+/** The version of the key's record by which a request is decided. */
 export interface KeyVersion {
-  /** Of the key's record. */
   readonly version: number
-  /** The record was read from its store for this very request: it holds, whatever version was seen here before. */
+  /** The record was read from its store for this request. It applies even if a higher version is known. */
   readonly justRead?: boolean
 }
 
-/** What a replica decided by itself since it last asked, for windows by their number: what they have ended for is dropped. */
+/** What a replica decided by itself. Usage in windows that have ended is ignored. */
 export interface UsageDelta {
   readonly window: WindowNumbers
-  /** Rejections that were strikes. */
+  /** Rejections in this minute that were strikes, 0 or more. */
   readonly strikes: number
-  /** Requests admitted, negative where more were given back. */
+  /** Requests charged minus requests refunded. */
   readonly used: Readonly<Record<WindowName, number>>
 }
 
 export interface WindowQuota {
+  /** Requests per window, 1 to `MAX_LIMIT`. */
   readonly limit: number
   /** Requests left, 0 to `limit`. */
   readonly remaining: number
-  /** Unix time in whole seconds. */
+  /** Unix time in whole seconds at which the window ends. */
   readonly resetSeconds: number
 }
 
-/** What the caller has, as every answer reports it. */
+/** The caller's quota as responses report it. */
 export interface Quota extends Readonly<Record<WindowName, WindowQuota>> {
-  /** The clock that decided, Unix time in milliseconds. */
+  /** Unix time in milliseconds, by the clock that decided. */
   readonly nowMs: number
-  /** The window that binds: the one with fewest requests left, or the one that a refused caller has to wait for. */
+  /** The window with the fewest requests left (on a tie, the day). For a rejected caller, what it has to wait for. */
   readonly binding: WindowQuota
 }
 
-/** What operators are told of a key. */
+/** The usage of a key as operators see it. */
 export interface QuotaUsage {
   readonly quota: Quota
-  /** Requests charged in the current windows. */
+  /** Requests charged in the current windows, 0 or more. May exceed the limits. */
   readonly used: Readonly<Record<WindowName, number>>
-  /** Of the current minute. */
+  /** Strikes in the current minute. */
   readonly strikes: number
-  /** Unix time in milliseconds; absent when no ban holds. */
+  /** Unix time in milliseconds at which the ban ends. Absent if the key is not banned. */
   readonly bannedUntilMs?: number
-  /** Bans in a row, 0 when they are forgotten. */
+  /** Number of bans in a row, 0 once they are forgotten. */
   readonly banLevel: number
 }
 
-/** The windows that a request was charged to, for a refund. */
+/** The numbers of the windows in which one request was counted. A refund needs them. */
 export type Charge = WindowNumbers
 
 export interface Rejection {
   readonly kind: 'exhausted' | 'banned'
   readonly quota: Quota
-  /** The window that has to end before the caller is served again; absent when it is the ban that has to. */
+  /** The window that has to end before the next request is admitted. Absent if the end of the ban comes later. */
   readonly window?: WindowName
-  /** Whole seconds, 1 or more. Waiting this long, alone, is enough; one second less is not. */
+  /** Whole seconds, 1 or more. If nothing else uses the key, a request after this time is admitted, and one a second earlier is not. */
   readonly retryAfterSeconds: number
 }
 
 export type Verdict =
   | { readonly kind: 'admitted'; readonly quota: Quota; readonly charge: Charge }
-  /** Shadow mode let pass, uncharged, what enforcement would have refused. */
+  /** Admitted by shadow mode and not charged. Enforcement would have rejected the request. */
   | { readonly kind: 'admitted'; readonly quota: Quota; readonly shadowed: Rejection['kind'] }
   | Rejection
 
@@ -116,114 +117,111 @@ export interface Decision {
   readonly state: QuotaState
 }
 
-/** From this Unix time in milliseconds on, the state says nothing that a missing one would not. */
+/** Unix time in milliseconds from which the state is equivalent to no state. */
 export function expiresAtMs(state: QuotaState, { forgetAfterMs }: Pick<BanRules, 'forgetAfterMs'>): number {
-  const dayEndMs = (state.window.day + 1) * WINDOW_SECONDS.day * 1000
-  // A minute may reach over midnight by its phase.
-  const minuteEndMs = (state.window.minute + 1) * WINDOW_SECONDS.minute * 1000
-  return Math.max(dayEndMs, minuteEndMs, state.banLevel > 0 ? state.bannedUntilMs + forgetAfterMs : 0)
+  // Without its phase, so that a minute that spans midnight is over, too.
+  const windowEndsMs = Object.values(mapWindows((name) => (state.window[name] + 1) * WINDOWS[name].seconds * 1000))
+  return Math.max(...windowEndsMs, state.banLevel > 0 ? state.bannedUntilMs + forgetAfterMs : 0)
 }
 
-/**
- * Decides one request. `stored` is absent for a key that was never seen, or was forgotten.
- * What a replica reports counts as if it had happened just before.
- */
-export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report?: UsageDelta): Decision {
-  const { charged, state } = transition(stored, rules, at, report)
+/** Decides one request. `stored` is undefined for a key without a state. `delta` counts as if it had happened just before. */
+export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, delta?: UsageDelta): Decision {
+  const { charged, state } = transition(stored, rules, at, delta)
   return { verdict: toVerdict(state, rules, at, { charged }), state }
 }
 
-/** The state after a request: what a store has to do in one atomic step. What the caller is told follows from it. */
+/** The part of a decision that a store has to do in one atomic step. */
 function transition(
   stored: QuotaState | undefined,
   rules: QuotaRules,
   at: Instant,
-  report?: UsageDelta,
+  delta?: UsageDelta,
 ): { charged: boolean; state: QuotaState } {
-  const state = report ? reconcile(stored, rules, at, report) : rollForward(stored, rules.ban, at)
+  const state = delta ? reconcile(stored, rules, at, delta) : rollForward(stored, rules.ban, at)
   if (isBanned(state, at)) return { charged: false, state }
   if (exhaustedWindows(state, rules.limits).length > 0) return { charged: false, state: addRejection(state, rules, at) }
-  return { charged: true, state: { ...state, used: { minute: state.used.minute + 1, day: state.used.day + 1 } } }
+  return { charged: true, state: { ...state, used: mapWindows((name) => state.used[name] + 1) } }
 }
 
-/** What the caller of a request is told, from the state after it. */
+/** Returns the verdict on a request. `state` is the state after it. */
 export function toVerdict(state: QuotaState, rules: QuotaRules, at: Instant, { charged }: { charged: boolean }): Verdict {
-  return charged ? { kind: 'admitted', quota: toQuota(state, rules.limits, at), charge: state.window } : rejection(state, rules, at)
+  return charged ? { kind: 'admitted', quota: toQuota(state, rules.limits, at), charge: state.window } : toRejection(state, rules, at)
 }
 
-/** Whether the asker's record of the key is older than one that decided before, or was announced: then nothing is to be decided by it. */
-export function isOutdated(stored: QuotaState | undefined, { version, justRead }: KeyVersion, announced = 0): boolean {
-  return !justRead && version < Math.max(stored?.version ?? 0, announced)
+/** Whether the caller's record of the key is older than one that decided before or was announced. If so, it must not decide. */
+export function isStale({ version, justRead }: KeyVersion, stored: QuotaState | undefined, announcedVersion = 0): boolean {
+  return !justRead && version < Math.max(stored?.keyVersion ?? 0, announcedVersion)
 }
 
-/** Gives back one request, in the windows that it was charged to only, and never below zero. */
+/** Refunds one request, only in the windows in which it was charged, and never below zero. */
 export function refund(
   stored: QuotaState | undefined,
   charge: Charge,
   rules: QuotaRules,
   at: Instant,
 ): { quota: Quota; state: QuotaState } {
-  const state = reconcile(stored, rules, at, { window: charge, strikes: 0, used: { minute: -1, day: -1 } })
-  return { quota: quotaNow(state, rules, at), state }
+  const state = reconcile(stored, rules, at, toRefundDelta(charge))
+  return { quota: toUsage(state, rules, at).quota, state }
 }
 
-/** Adds what a replica decided by itself; nothing is asked for. */
-export function reconcile(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, report: UsageDelta): QuotaState {
-  return addReport(rollForward(stored, rules.ban, at), report, rules, at)
+/** One request less in the windows of its charge. */
+export function toRefundDelta(charge: Charge): UsageDelta {
+  return { window: charge, strikes: 0, used: mapWindows(() => -1) }
 }
 
-/** What a key has and had, when nothing is asked for. `stored` as for `decide`. */
+/** Adds what a replica decided by itself. Decides no request. */
+export function reconcile(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, delta: UsageDelta): QuotaState {
+  const state = rollForward(stored, rules.ban, at)
+  const isCurrent = (name: WindowName) => delta.window[name] === state.window[name]
+  const used = mapWindows((name) => Math.max(0, state.used[name] + (isCurrent(name) ? delta.used[name] : 0)))
+  // If the ban was lifted since, the state has no first rejection, and earlier strikes must not count.
+  const strikes = isCurrent('minute') && state.firstRejectionMs !== undefined && !isBanned(state, at) ? delta.strikes : 0
+  return strikes > 0 ? addStrikes({ ...state, used }, strikes, rules, at) : { ...state, used }
+}
+
+/** Returns the usage of a key without changing it. */
 export function toUsage(stored: QuotaState | undefined, rules: QuotaRules, at: Instant): QuotaUsage {
   const state = rollForward(stored, rules.ban, at)
   const { used, strikes, banLevel, bannedUntilMs } = state
-  return { quota: quotaNow(state, rules, at), used, strikes, banLevel, ...(isBanned(state, at) ? { bannedUntilMs } : {}) }
+  if (!isBanned(state, at)) return { quota: toQuota(state, rules.limits, at), used, strikes, banLevel }
+  return { quota: toRejectedQuota(state, rules.limits, at).quota, used, strikes, banLevel, bannedUntilMs }
 }
 
-/** The state without its ban, its strikes, and what earlier bans would make of the next. Counts stay. */
-export function unban({ window, used, version }: QuotaState): QuotaState {
-  return { window, used, strikes: 0, bannedUntilMs: 0, banLevel: 0, version }
+/** Lifts the ban and forgets strikes and earlier bans. Usage stays. */
+export function unban({ window, used, keyVersion }: QuotaState): QuotaState {
+  return { window, used, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion }
 }
 
-function quotaNow(state: QuotaState, { limits }: QuotaRules, at: Instant): Quota {
-  return isBanned(state, at) ? quotaOfRefused(state, limits, at).quota : toQuota(state, limits, at)
-}
-
-/** The state as of now: counts of windows that have passed are zero, and a ban long past is forgotten. */
+/** Returns the state at this instant: the counts of ended windows are zero, and bans that are long over are forgotten. */
 export function rollForward(stored: QuotaState | undefined, ban: BanRules, at: Instant): QuotaState {
-  const window = { minute: currentWindow('minute', stored, at), day: currentWindow('day', stored, at) }
-  if (!stored) return { window, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, version: 0 }
+  const window = mapWindows((name) => currentWindow(name, stored, at))
+  if (!stored) return { window, used: mapWindows(() => 0), strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 0 }
 
-  const sameMinute = stored.window.minute === window.minute
-  const sameDay = stored.window.day === window.day
+  const { firstRejectionMs, strikes, bannedUntilMs, banLevel, keyVersion } = stored
+  const isSameMinute = stored.window.minute === window.minute
   return {
     window,
-    used: { minute: sameMinute ? stored.used.minute : 0, day: sameDay ? stored.used.day : 0 },
-    strikes: sameMinute ? stored.strikes : 0,
-    ...(sameMinute && stored.firstRejectionMs !== undefined ? { firstRejectionMs: stored.firstRejectionMs } : {}),
-    bannedUntilMs: stored.bannedUntilMs,
-    banLevel: at.nowMs < stored.bannedUntilMs + ban.forgetAfterMs ? stored.banLevel : 0,
-    version: stored.version,
+    used: mapWindows((name) => (stored.window[name] === window[name] ? stored.used[name] : 0)),
+    strikes: isSameMinute ? strikes : 0,
+    ...(isSameMinute && firstRejectionMs !== undefined ? { firstRejectionMs } : {}),
+    bannedUntilMs,
+    banLevel: at.nowMs < bannedUntilMs + ban.forgetAfterMs ? banLevel : 0,
+    keyVersion,
   }
 }
 
-/** A clock that steps back over a window's start (a failover to a server that is behind) must not open that window twice. */
+/** If the clock steps back to before the start of a window, as in a failover, that window must not open a second time. */
 function currentWindow(name: WindowName, stored: QuotaState | undefined, at: Instant): number {
   const byClock = windowNumber(name, at)
   return stored?.window[name] === byClock + 1 ? byClock + 1 : byClock
 }
 
+/** The day first: on a tie it is the window to report. */
 function exhaustedWindows(state: QuotaState, limits: Limits): WindowName[] {
-  return WINDOW_NAMES.filter((name) => state.used[name] >= limits[name])
+  return (['day', 'minute'] as const).filter((name) => state.used[name] >= limits[name])
 }
 
-function addReport(state: QuotaState, report: UsageDelta, rules: QuotaRules, at: Instant): QuotaState {
-  const used = (name: WindowName) => Math.max(0, state.used[name] + (report.window[name] === state.window[name] ? report.used[name] : 0))
-  const counted = { ...state, used: { minute: used('minute'), day: used('day') } }
-  const areOfThisMinute = report.window.minute === state.window.minute
-  return areOfThisMinute && report.strikes > 0 && !isBanned(state, at) ? addStrikes(counted, report.strikes, rules, at) : counted
-}
-
-/** Requests that were on their way when the limit was reached are no strikes: hence the grace after the first rejection. */
+/** Requests that were in flight when the limit was reached are not strikes: hence the grace after the first rejection. */
 function addRejection(state: QuotaState, rules: QuotaRules, at: Instant): QuotaState {
   if (state.firstRejectionMs === undefined) return { ...state, firstRejectionMs: at.nowMs }
   if (at.nowMs - state.firstRejectionMs <= rules.ban.graceMs) return state
@@ -235,11 +233,11 @@ function addStrikes(state: QuotaState, count: number, rules: QuotaRules, { nowMs
   const strikes = state.strikes + count
   if (strikes < strikesToBan(rules)) return { ...state, strikes }
   const banMs = Math.min(ban.firstMs * 2 ** state.banLevel, ban.longestMs)
-  const { window, used, version } = state
-  return { window, used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1, version }
+  const { window, used, keyVersion } = state
+  return { window, used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1, keyVersion }
 }
 
-/** In one minute. */
+/** Returns the number of strikes in one minute at which a key is banned. */
 export function strikesToBan({ ban, limits }: Pick<QuotaRules, 'ban' | 'limits'>): number {
   return Math.max(ban.minStrikes, limits.minute)
 }
@@ -248,45 +246,37 @@ export function isBanned(state: QuotaState, { nowMs }: Pick<Instant, 'nowMs'>): 
   return nowMs < state.bannedUntilMs
 }
 
-/** For a ban that holds now (which the last strike may just have brought), else for the exhausted windows. */
-function rejection(state: QuotaState, { limits, mode }: QuotaRules, at: Instant): Verdict {
+function toRejection(state: QuotaState, { limits, mode }: QuotaRules, at: Instant): Verdict {
   const kind = isBanned(state, at) ? 'banned' : 'exhausted'
-  const { quota, servedAgainMs, waitsFor } = quotaOfRefused(state, limits, at)
+  const { quota, admittedAgainMs, window } = toRejectedQuota(state, limits, at)
   if (mode === 'shadow') return { kind: 'admitted', quota, shadowed: kind }
-  const retryAfterSeconds = Math.ceil((servedAgainMs - at.nowMs) / 1000)
-  return { kind, quota, retryAfterSeconds, ...(waitsFor ? { window: waitsFor } : {}) }
+  return { kind, quota, retryAfterSeconds: Math.ceil((admittedAgainMs - at.nowMs) / 1000), ...(window ? { window } : {}) }
 }
 
-/** What a caller that is refused now is told, and when it is served again: once the ban and every exhausted window have ended. */
-function quotaOfRefused(
+/** Requests are admitted again once the ban and every exhausted window have ended. `window` is the one that ends last, if it outlasts the ban. */
+function toRejectedQuota(
   state: QuotaState,
   limits: Limits,
   at: Instant,
-): { quota: Quota; servedAgainMs: number; waitsFor: WindowName | undefined } {
-  const banned = isBanned(state, at)
+): { quota: Quota; admittedAgainMs: number; window: WindowName | undefined } {
+  const banEndsMs = isBanned(state, at) ? state.bannedUntilMs : 0
   const [last] = exhaustedWindows(state, limits)
     .map((name) => ({ name, resetMs: windowResetSeconds(name, state.window[name], at) * 1000 }))
     .toSorted((a, b) => b.resetMs - a.resetMs)
-  const servedAgainMs = Math.max(banned ? state.bannedUntilMs : 0, last?.resetMs ?? 0)
-  const waitsFor = last?.resetMs === servedAgainMs ? last.name : undefined
+  const admittedAgainMs = Math.max(banEndsMs, last?.resetMs ?? 0)
+  const window = last?.resetMs === admittedAgainMs ? last.name : undefined
 
-  const binding = { limit: limits[waitsFor ?? 'minute'], remaining: 0, resetSeconds: Math.ceil(servedAgainMs / 1000) }
-  const quota = banned ? quotaOfBanned(binding, limits, at) : { ...toQuota(state, limits, at), binding }
-  return { quota, servedAgainMs, waitsFor }
+  const binding = { limit: limits[window ?? 'minute'], remaining: 0, resetSeconds: Math.ceil(admittedAgainMs / 1000) }
+  // During a ban no window has requests left, whatever was charged.
+  const windows = banEndsMs > 0 ? mapWindows((name) => ({ ...binding, limit: limits[name] })) : toQuota(state, limits, at)
+  return { quota: { nowMs: at.nowMs, minute: windows.minute, day: windows.day, binding }, admittedAgainMs, window }
 }
 
 function toQuota(state: QuotaState, limits: Limits, at: Instant): Quota {
-  const windowQuota = (name: WindowName): WindowQuota => ({
+  const { minute, day } = mapWindows<WindowQuota>((name) => ({
     limit: limits[name],
     remaining: Math.max(0, limits[name] - state.used[name]),
     resetSeconds: windowResetSeconds(name, state.window[name], at),
-  })
-  const minute = windowQuota('minute')
-  const day = windowQuota('day')
+  }))
   return { nowMs: at.nowMs, minute, day, binding: minute.remaining < day.remaining ? minute : day }
-}
-
-/** Nothing is left in either window until the ban is over, whatever was counted in them. */
-function quotaOfBanned(binding: WindowQuota, limits: Limits, { nowMs }: Instant): Quota {
-  return { nowMs, binding, minute: { ...binding, limit: limits.minute }, day: { ...binding, limit: limits.day } }
 }

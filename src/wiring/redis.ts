@@ -1,9 +1,10 @@
 import { ContainerModule } from 'inversify'
-import { MemoryQuotaStore } from '../adapters/memory/memory-quota-store.js'
+import { FallbackQuotaStore } from '../adapters/redis/fallback-quota-store.js'
 import { RedisConnection } from '../adapters/redis/redis-connection.js'
 import { RedisFailedAuthentications } from '../adapters/redis/redis-failed-authentications.js'
 import { RedisQuotaControl } from '../adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../adapters/redis/redis-quota-store.js'
+import { RejectionCache } from '../adapters/redis/rejection-cache.js'
 import type { Config, SharedStorage } from '../config.js'
 import type { BackingService } from './tokens.js'
 import { TOKENS } from './tokens.js'
@@ -25,12 +26,7 @@ export function redisModule({ plans, expectedReplicas }: Config, { redisUrl }: S
       [TOKENS.log, TOKENS.metrics],
     )
     bind(TOKENS.quotas).toResolvedValue(
-      (connection, now) =>
-        new RedisQuotaStore({
-          redis: connection,
-          clock: now,
-          makeLocalQuotas: (sharedClock, known) => new MemoryQuotaStore(sharedClock, { replicas: expectedReplicas, known }),
-        }),
+      (connection, now) => new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(connection, now), expectedReplicas)),
       [redis, clock],
     )
     bind(TOKENS.quotaControl).toResolvedValue((connection) => new RedisQuotaControl(connection), [redis])

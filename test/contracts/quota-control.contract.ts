@@ -8,7 +8,7 @@ import { someBanRules, someQuotaRules } from '../support/builders.js'
 import type { Opened, Outage } from './opened.js'
 import { rejection } from './rejection.js'
 
-/** The operators' side, beside the store whose state it works on. */
+/** The quota control, and the store with the same state. */
 interface Both {
   readonly quotas: QuotaStore
   readonly control: QuotaControl
@@ -32,7 +32,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
 
     afterEach(() => opened.close())
 
-    /** Uses up the minute and goes on until the ban. */
+    /** Exhausts the minute and continues until the ban. */
     async function ban(keyId = 'key_one'): Promise<void> {
       for (let count = 0; count < 3; count++) await takeOne(quotas, keyId, BANNING)
       for (let count = 0; count < 2; count++) {
@@ -42,14 +42,14 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
     }
 
     describe('usage', () => {
-      it('of a key that was never seen is nothing, with all of its quota left', async () => {
+      it('of an unused key is 0, with its whole quota left', async () => {
         const usage = await control.usage('key_one', BANNING)
         expect(usage).to.deep.include({ used: { minute: 0, day: 0 }, strikes: 0, banLevel: 0 })
         expect(usage).not.to.have.property('bannedUntilMs')
         expect([usage.quota.minute.remaining, usage.quota.day.remaining]).to.deep.equal([2, 10])
       })
 
-      it('is what was charged and refused, and keyVersion costs nothing, however often', async () => {
+      it('shows charges and strikes, and charges nothing itself', async () => {
         const rules = someQuotaRules({ limits: { minute: 2, day: 10 } })
         for (let count = 0; count < 3; count++) await takeOne(quotas, 'key_one', rules)
         clock.advanceMs(1_001)
@@ -61,7 +61,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
         }
       })
 
-      it('counts from nothing in a new minute and a new day', async () => {
+      it('starts at 0 in a new minute and a new day', async () => {
         await takeOne(quotas, 'key_one', BANNING)
         clock.advanceSeconds(60)
         expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 0, day: 1 })
@@ -69,7 +69,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
         expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 0, day: 0 })
       })
 
-      it('tells of a ban until it ends, and after that of the level that it left', async () => {
+      it('shows a ban until it ends, and its level after that', async () => {
         await ban()
         expect(await control.usage('key_one', BANNING)).to.include({ bannedUntilMs: clock.nowMs() + 60_000, banLevel: 1 })
         clock.advanceMs(60_000)
@@ -80,7 +80,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
     })
 
     describe('unban', () => {
-      it('lets the key be served on another replica at once, and what it had used stays used', async () => {
+      it('lets another replica admit the key with the next request, and usage stays', async () => {
         await ban()
         const another = (await opened.reopen()).quotas
         clock.advanceSeconds(40)
@@ -91,7 +91,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
         expect(verdict.quota.day.remaining).to.equal(10 - 2 - 1)
       })
 
-      it('forgets earlier bans, so that the next is a first one', async () => {
+      it('forgets earlier bans, so that the next ban is a first ban', async () => {
         await ban()
         await control.unban('key_one')
         clock.advanceSeconds(60)
@@ -99,7 +99,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
         expect(await control.usage('key_one', BANNING)).to.include({ bannedUntilMs: clock.nowMs() + 60_000, banLevel: 1 })
       })
 
-      it('says so when no ban holds: never seen, not banned, banned no longer', async () => {
+      it('returns not-banned for an unused key, a key without a ban and a key whose ban has ended', async () => {
         expect(await control.unban('key_unseen')).to.equal('not-banned')
         await takeOne(quotas, 'key_one', BANNING)
         expect(await control.unban('key_one')).to.equal('not-banned')
@@ -108,7 +108,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
         expect(await control.unban('key_two')).to.equal('not-banned')
       })
 
-      it('leaves the bans of other keys', async () => {
+      it('does not lift the bans of other keys', async () => {
         await ban('key_one')
         await ban('key_two')
         await control.unban('key_one')
@@ -117,51 +117,59 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
     })
 
     describe('announce', () => {
-      it('makes every older record of the key outdated on every replica at once, and charges nothing for saying so', async () => {
+      it('makes older records of the key stale on every replica at once, and a stale record is not charged', async () => {
         const replicas = [quotas, (await opened.reopen()).quotas]
         for (const replica of replicas) await takeOne(replica, 'key_one', BANNING, { version: 1 })
         await control.announce('key_one', 2)
-        for (const replica of replicas) expect(await replica.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'outdated' })
+        for (const replica of replicas) expect(await replica.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale' })
         expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 2, day: 2 })
       })
 
-      it('of a key that was never seen holds too, and for the announced and later records nothing is in the way', async () => {
+      it('applies to an unused key, too, and the announced and later records are not stale', async () => {
         await control.announce('key_one', 5)
-        expect(await quotas.take('key_one', BANNING, { version: 4 })).to.deep.equal({ kind: 'outdated' })
+        expect(await quotas.take('key_one', BANNING, { version: 4 })).to.deep.equal({ kind: 'stale' })
         for (const version of [5, 6]) expect((await quotas.take('key_one', BANNING, { version })).kind).to.equal('admitted')
       })
 
-      it('is not taken back by an older one that comes late', async () => {
+      it('has no effect if a later version was announced before', async () => {
         await control.announce('key_one', 3)
         await control.announce('key_one', 2)
-        expect(await quotas.take('key_one', BANNING, { version: 2 })).to.deep.equal({ kind: 'outdated' })
+        expect(await quotas.take('key_one', BANNING, { version: 2 })).to.deep.equal({ kind: 'stale' })
       })
 
-      it('touches no other key', async () => {
+      it('does not affect other keys', async () => {
         await control.announce('key_one', 2)
         expect((await quotas.take('key_two', BANNING, { version: 1 })).kind).to.equal('admitted')
       })
 
-      it('does not stand against a record that was just read', async () => {
+      it('does not make a record stale that was just read', async () => {
         await control.announce('key_one', 3)
         expect((await quotas.take('key_one', BANNING, { version: 2, justRead: true })).kind).to.equal('admitted')
       })
     })
 
-    it('a record that decided makes older ones outdated without an announcement', async () => {
+    it('an announced version survives midnight', async () => {
+      clock.moveTo(Date.UTC(2026, 10, 20, 23, 59, 59))
+      await takeOne(quotas, 'key_one', BANNING, { version: 1 })
+      await control.announce('key_one', 2)
+      clock.advanceSeconds(2)
+      expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale' })
+    })
+
+    it('a record that decided makes older records stale without an announcement', async () => {
       await quotas.take('key_one', BANNING, { version: 2 })
-      expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'outdated' })
+      expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale' })
     })
 
     if (outage) {
-      describe('while the store is away', () => {
+      describe('during an outage', () => {
         afterEach(() => outage.end())
 
-        it('throws StoreUnavailable: nothing seems announced, unbanned or unused', async () => {
+        it('throws StoreUnavailable from every method', async () => {
           await ban()
           await outage.begin()
-          const asked = [() => control.usage('key_one', BANNING), () => control.unban('key_one'), () => control.announce('key_one', 2)]
-          for (const ask of asked) expect(await rejection(ask())).to.be.instanceOf(StoreUnavailable)
+          const calls = [() => control.usage('key_one', BANNING), () => control.unban('key_one'), () => control.announce('key_one', 2)]
+          for (const call of calls) expect(await rejection(call())).to.be.instanceOf(StoreUnavailable)
         })
       })
     }

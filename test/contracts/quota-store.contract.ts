@@ -10,7 +10,7 @@ import { takeOne } from '../support/take-one.js'
 import { someBanRules, someQuotaRules } from '../support/builders.js'
 import type { Opened, Outage } from './opened.js'
 
-/** Fixed, so that the counts of what the steps came across are the same every time. */
+/** Fixed, so that the steps are the same in each run. */
 const SEED = 20_261_123
 const STEPS = 3000
 
@@ -35,23 +35,23 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       return Promise.all(Array.from({ length: count }, () => takeOne(quotas, keyId, rules)))
     }
 
-    it(`says on ${STEPS} random steps what the core says: bursts, refunds, time that passes, limits and modes that change`, async () => {
+    it(`decides ${STEPS} random steps as the core does: bursts, refunds, passing time, changing limits and modes`, async () => {
       const oracle = new Oracle(clock)
       const replicas = [quotas, await opened.reopen()] as const
       const callers = ['key_a', 'key_b', 'key_c', 'key_3'].map((keyId) => ({ keyId, rules: RULES, charges: [] as Charge[] }))
-      const met = new Map<string, number>()
-      const meet = (what: string) => met.set(what, (met.get(what) ?? 0) + 1)
+      const counts = new Map<string, number>()
+      const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1)
 
       for (const [index, { caller: callerIndex, ...step }] of fc.sample(aStep, { numRuns: STEPS, seed: SEED }).entries()) {
         const caller = callers[callerIndex] as (typeof callers)[number]
         const replica = replicas[index % 2] as QuotaStore
         switch (step.kind) {
           case 'take':
-            for (let count = 0; count < step.times; count++) {
+            for (let request = 0; request < step.times; request++) {
               const verdict = await takeOne(replica, caller.keyId, caller.rules)
               expect(verdict, `step ${index}`).to.deep.equal(oracle.take(caller.keyId, caller.rules))
               if ('charge' in verdict) caller.charges.push(verdict.charge)
-              meet(nameOf(verdict))
+              count(nameOf(verdict))
             }
             break
           case 'refund': {
@@ -60,7 +60,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
             const before = oracle.used(caller.keyId)
             const quota = await replica.refund(caller.keyId, charge, caller.rules)
             expect(quota, `step ${index}`).to.deep.equal(oracle.refund(caller.keyId, charge, caller.rules))
-            meet(before === oracle.used(caller.keyId) ? 'refunded nothing' : 'refunded')
+            count(before === oracle.used(caller.keyId) ? 'refunded nothing' : 'refunded')
             break
           }
           case 'wait':
@@ -84,11 +84,11 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
         'refunded',
         'refunded nothing',
       ]) {
-        expect(met.get(what) ?? 0, what).to.be.above(50)
+        expect(counts.get(what) ?? 0, what).to.be.above(50)
       }
     })
 
-    it('decides by its own clock and says so', async () => {
+    it('decides by its own clock and returns its time', async () => {
       const [first] = await take(1, someQuotaRules())
       expect(first?.quota.nowMs).to.equal(clock.nowMs())
       clock.advanceMs(1234)
@@ -102,7 +102,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       ['minute', { minute: 60, day: 1000 }],
       ['day', { minute: 1000, day: 60 }],
     ] satisfies [WindowName, Limits][]) {
-      it(`admits exactly 60 of 200 requests that come at the same time on two replicas, at a ${window} limit of 60`, async () => {
+      it(`admits exactly 60 of 200 concurrent requests on two replicas, at a ${window} limit of 60`, async () => {
         const replicas = [quotas, await opened.reopen()] as const
         const rules = someQuotaRules({ limits })
         const verdicts = await Promise.all(
@@ -115,7 +115,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       })
     }
 
-    it('charges what it refuses to no window', async () => {
+    it('charges a rejected request to neither window', async () => {
       const rules = someQuotaRules()
       await take(200, rules)
       clock.advanceMs(MINUTE_MS)
@@ -130,7 +130,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       }
     })
 
-    it('shows another replica at once what was used, refunded and banned', async () => {
+    it('applies charges, refunds and bans on another replica at once', async () => {
       const rules = someQuotaRules({ limits: { minute: 3, day: 10 }, ban: someBanRules({ minStrikes: 3, graceMs: 0 }) })
       const another = await opened.reopen()
       const [first] = await take(2, rules)
@@ -145,7 +145,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       expect((await takeOne(await opened.reopen(), 'key_one', rules)).kind).to.equal('banned')
     })
 
-    it('bans for one strike too many exactly once when the rejections come at the same time', async () => {
+    it('bans exactly once at the last strike of concurrent rejections', async () => {
       const rules = someQuotaRules({ limits: { minute: 1, day: 10 }, ban: someBanRules({ minStrikes: 10 }) })
       await take(2, rules)
       clock.advanceMs(1001)
@@ -156,7 +156,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       expect((await takeOne(quotas, 'key_one', rules)).kind).to.equal('admitted')
     })
 
-    it('gives back all of 60 requests that are refunded at the same time, and never more than were used', async () => {
+    it('refunds 60 concurrent refunds, and never more than was charged', async () => {
       const rules = someQuotaRules()
       const charges = (await take(60, rules)).flatMap((verdict) => ('charge' in verdict ? [verdict.charge] : []))
       const lefts = await Promise.all([...charges, ...charges].map((charge) => quotas.refund('key_one', charge, rules)))
@@ -166,15 +166,15 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       expect([verdict?.quota.minute.remaining, verdict?.quota.day.remaining]).to.deep.equal([59, 999])
     })
 
-    it('gives nothing to a key that was never seen, and says what it has', async () => {
+    it('refunds nothing to an unused key, and returns its quota', async () => {
       const rules = someQuotaRules()
-      const [verdict] = await take(1, rules, 'key_seen')
+      const [verdict] = await take(1, rules, 'key_used')
       if (!verdict || !('charge' in verdict)) throw new Error('Not admitted')
-      const quota = await quotas.refund('key_unseen', verdict.charge, rules)
+      const quota = await quotas.refund('key_unused', verdict.charge, rules)
       expect([quota.minute.remaining, quota.day.remaining]).to.deep.equal([60, 1000])
     })
 
-    it('remembers a ban beyond the day on which it was earned, until the next would be a first one again', async () => {
+    it('remembers a ban beyond its day, until bans are forgotten', async () => {
       const ban = someBanRules({ minStrikes: 1, graceMs: 0, firstMs: 2 * DAY_MS, longestMs: 8 * DAY_MS })
       const rules = someQuotaRules({ limits: { minute: 1, day: 100 }, ban })
       await take(2, rules)
@@ -192,10 +192,10 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
     })
 
     if (outage) {
-      describe('while it is away', () => {
+      describe('during an outage', () => {
         afterEach(() => outage.end())
 
-        it('decides from what this replica knows: never unlimited, never an error, and with all figures', async () => {
+        it('decides from what this replica knows: never unlimited, never with an error, and with a complete quota', async () => {
           const rules = someQuotaRules()
           await take(10, rules)
           await outage.begin()
@@ -210,7 +210,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
           }
         })
 
-        it('resolves a refund, and what was used before counts when it is back', async () => {
+        it('refunds, and earlier usage still counts after the outage', async () => {
           const rules = someQuotaRules()
           await take(10, rules)
           await outage.begin()
@@ -270,7 +270,7 @@ const aStep = fc.oneof(
   },
 )
 
-/** The core's functions around states that are never forgotten. */
+/** The core around states that never expire. */
 class Oracle {
   readonly #states = new Map<string, QuotaState>()
 
@@ -288,7 +288,7 @@ class Oracle {
     return quota
   }
 
-  /** Both windows together. */
+  /** The sum of both windows. */
   used(keyId: string): number {
     const used = this.#states.get(keyId)?.used
     return (used?.minute ?? 0) + (used?.day ?? 0)

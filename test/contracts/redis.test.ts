@@ -1,9 +1,11 @@
-import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
+import { FallbackQuotaStore } from '../../src/adapters/redis/fallback-quota-store.js'
 import type { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
 import { RedisFailedAuthentications } from '../../src/adapters/redis/redis-failed-authentications.js'
 import { RedisQuotaControl } from '../../src/adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../../src/adapters/redis/redis-quota-store.js'
+import { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
 import type { Clock } from '../../src/core/ports/clock.js'
+import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { countCommands } from '../support/engines/redis-client.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
@@ -14,7 +16,7 @@ import type { Opened, Outage } from './opened.js'
 import { describeQuotaControl } from './quota-control.contract.js'
 import { describeQuotaStore } from './quota-store.contract.js'
 
-/** A server of this file's own, emptied for each test and taken away in some. */
+/** A server of this file, emptied before each test. */
 let redis: OwnEngine
 const connections: RedisConnection[] = []
 
@@ -30,16 +32,19 @@ describe('on a real Redis', function () {
   this.timeout(60_000)
 
   before(async function () {
-    // What was acknowledged outlives a kill, so that the outage tests can tell it from what was not.
+    // Acknowledged data survives a kill, so that the outage tests can tell it from data that was not acknowledged.
     redis = await anOwnRedis(this, ['--appendonly', 'yes', '--appendfsync', 'always'])
   })
 
   after(() => redis?.stop())
 
-  describeQuotaStore('in Redis', (clock) => open(clock, (connection) => quotaStore(connection, clock)), outage)
+  // By itself it throws in an outage, so that suite is not given one.
+  describeQuotaStore('in Redis', (clock) => open(clock, (connection) => new RedisQuotaStore(connection, clock)))
+  describeQuotaStore('in Redis, with the fallback', (clock) => open(clock, (connection) => withFallback(connection, clock)), outage)
+  describeQuotaStore('in Redis, with fallback and cache', (clock) => open(clock, (connection) => withCache(connection, clock)), outage)
   describeQuotaControl(
     'in Redis',
-    (clock) => open(clock, (connection) => ({ quotas: quotaStore(connection, clock), control: new RedisQuotaControl(connection) })),
+    (clock) => open(clock, (connection) => ({ quotas: withCache(connection, clock), control: new RedisQuotaControl(connection) })),
     outage,
   )
   describeFailedAuthentications(
@@ -50,17 +55,17 @@ describe('on a real Redis', function () {
   )
 })
 
-function quotaStore(connection: RedisConnection, clock: Clock): RedisQuotaStore {
-  return new RedisQuotaStore({
-    redis: connection,
-    clock,
-    makeLocalQuotas: (sharedClock, known) => new MemoryQuotaStore(sharedClock, { replicas: 1, known }),
-  })
+function withFallback(connection: RedisConnection, clock: Clock): FallbackQuotaStore {
+  return new FallbackQuotaStore(new RedisQuotaStore(connection, clock), 1)
+}
+
+function withCache(connection: RedisConnection, clock: Clock): QuotaStore {
+  return new RejectionCache(withFallback(connection, clock))
 }
 
 async function open<Port>(clock: Clock, make: (connection: RedisConnection) => Port): Promise<Opened<Port>> {
   const reopen = async () => {
-    // What these suites find has to be exact, also on a machine that is too busy for an answer in time.
+    // The results have to be exact, also on a machine that is too busy for responses in time.
     const connection = aPatientConnection(redis.url, clock)
     connections.push(connection)
     const port = make(connection)

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { ApiKey } from '../../src/core/api-key.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
-import type { Outdated, QuotaStore } from '../../src/core/ports/quota-store.js'
+import type { QuotaStore, StaleKeyRecord } from '../../src/core/ports/quota-store.js'
 import { decide } from '../../src/core/quota.js'
 import { makeAdmit } from '../../src/core/use-cases/admit.js'
 import type { Authentication } from '../../src/core/use-cases/authenticate.js'
@@ -10,7 +10,7 @@ import { rejection } from '../contracts/rejection.js'
 
 const CREDENTIALS = { secret: 'pst_live_secret', address: '192.0.2.1' }
 const QUOTA = { nowMs: 0, limit: 5, remaining: 4, resetSeconds: 60 }
-const OUTDATED: Outdated = { kind: 'outdated' }
+const STALE: StaleKeyRecord = { kind: 'stale' }
 const EXHAUSTED = { minute: 0, day: 0 }
 const PLANS = somePlans({ pro: { limits: { minute: 300, day: 10_000 }, mode: 'shadow' } })
 
@@ -61,10 +61,10 @@ describe('admitting a request', () => {
     })
   }
 
-  it('with an outdated record reads the record again and decides by the new one, even if its version is lower', async () => {
+  it('with a stale record reads the record again and decides by the new one, even if its version is lower', async () => {
     for (const version of [2, 4, 6]) {
       const key = anApiKey('one', { version, plan: 'business' })
-      const { admit, takes, forgotten } = anAdmission({ reads: [anApiKey('one', { version: 5 }), key], outdated: 1 })
+      const { admit, takes, forgotten } = anAdmission({ reads: [anApiKey('one', { version: 5 }), key], stale: 1 })
       expect(await admit(CREDENTIALS)).to.deep.include({ kind: 'decided', key })
       expect(forgotten).to.deep.equal([key.secretHash])
       expect(takes.map(([, { limits }, keyVersion]) => [limits.minute, keyVersion])).to.deep.equal([
@@ -74,27 +74,27 @@ describe('admitting a request', () => {
     }
   })
 
-  it('with an outdated record of a key that was revoked returns how authentication failed', async () => {
-    const { admit, takes } = anAdmission({ reads: [anApiKey(), { kind: 'invalid', quota: QUOTA }], outdated: 1 })
+  it('with a stale record of a key that was revoked returns how authentication failed', async () => {
+    const { admit, takes } = anAdmission({ reads: [anApiKey(), { kind: 'invalid', quota: QUOTA }], stale: 1 })
     expect(await admit(CREDENTIALS)).to.deep.equal({ kind: 'invalid', quota: QUOTA })
     expect(takes).to.have.lengthOf(1)
   })
 
-  it('with an outdated record throws an outage of the key store, and does not decide by the old record', async () => {
-    const { admit, takes } = anAdmission({ reads: [anApiKey(), new StoreUnavailable('The store is down')], outdated: 1 })
+  it('with a stale record throws an outage of the key store, and does not decide by the old record', async () => {
+    const { admit, takes } = anAdmission({ reads: [anApiKey(), new StoreUnavailable('The store is down')], stale: 1 })
     expect(await rejection(admit(CREDENTIALS))).to.be.instanceOf(StoreUnavailable)
     expect(takes).to.have.lengthOf(1)
   })
 
-  it('throws, and does not retry forever, if a quota store reports a record as outdated that was just read', async () => {
-    const { admit, takes } = anAdmission({ reads: [anApiKey(), anApiKey()], outdated: 2 })
+  it('throws, and does not retry forever, if a quota store reports a record as stale that was just read', async () => {
+    const { admit, takes } = anAdmission({ reads: [anApiKey(), anApiKey()], stale: 2 })
     expect(await rejection(admit(CREDENTIALS))).to.be.instanceOf(Error)
     expect(takes).to.have.lengthOf(2)
   })
 })
 
-/** `reads`: the results of authenticating, in order. `outdated`: how many times the quota store returns `outdated` before it decides. */
-function anAdmission({ reads, outdated = 0 }: { reads: readonly (ApiKey | Authentication | Error)[]; outdated?: number }) {
+/** `reads`: the results of authenticating, in order. `stale`: how many times the quota store returns `stale` before it decides. */
+function anAdmission({ reads, stale = 0 }: { reads: readonly (ApiKey | Authentication | Error)[]; stale?: number }) {
   const takes: Parameters<QuotaStore['take']>[] = []
   const refunds: Parameters<QuotaStore['refund']>[] = []
   const forgotten: string[] = []
@@ -106,7 +106,7 @@ function anAdmission({ reads, outdated = 0 }: { reads: readonly (ApiKey | Authen
   const quotas: QuotaStore = {
     async take(...args) {
       takes.push(args)
-      return takes.length <= outdated ? OUTDATED : decide(undefined, args[1], { nowMs: 0, phaseSeconds: 0 }).verdict
+      return takes.length <= stale ? STALE : decide(undefined, args[1], { nowMs: 0, phaseSeconds: 0 }).verdict
     },
     async refund(...args) {
       refunds.push(args)

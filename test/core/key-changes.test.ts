@@ -16,17 +16,17 @@ import { takeOne } from '../support/take-one.js'
 
 const LIMITS = { minute: 5, day: 50 }
 
-describe('announcing a changed key', () => {
-  it('announces the ID and the version once, and returns that the change takes effect at once', async () => {
+describe('announcing a change of a key', () => {
+  it('announces its key ID and version once, and takes effect at once', async () => {
     const key = anApiKey('one', { version: 4 })
     const { quotaControl, announced } = aControl()
     expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'at once' })
     expect(announced).to.deep.equal([['key_one', 4]])
   })
 
-  it('returns when the change takes effect if the replicas could not be notified', async () => {
+  it('takes effect within 10 s if the shared state is unavailable', async () => {
     const key = anApiKey()
-    const { quotaControl } = aControl(new StoreUnavailable('Redis is down'))
+    const { quotaControl } = aControl(new StoreUnavailable('Redis is unavailable'))
     expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'within 10 s' })
   })
 
@@ -37,7 +37,7 @@ describe('announcing a changed key', () => {
 })
 
 describe("changing a key's plan", () => {
-  it('stores the plan and the limits, then announces the new version', async () => {
+  it('stores plan and limits first, then announces the new version', async () => {
     const { changePlan, apiKeyStore, announced } = await someUseCases()
     const { key, takesEffect } = await changePlan('key_one', { plan: 'pro', limits: LIMITS })
     expect(key).to.deep.include({ keyId: 'key_one', plan: 'pro', limits: LIMITS, version: 2 })
@@ -46,12 +46,12 @@ describe("changing a key's plan", () => {
     expect(announced).to.deep.equal([['key_one', 2]])
   })
 
-  it('removes limits of the key unless they are given again', async () => {
+  it('removes the limits of the key unless they are set again', async () => {
     const { changePlan } = await someUseCases({ limits: LIMITS })
     expect((await changePlan('key_one', { plan: 'business' })).key).not.to.have.property('limits')
   })
 
-  it('requires limits for a plan without limits, and otherwise stores and announces nothing', async () => {
+  it('to a plan without limits requires limits, and otherwise stores and announces nothing', async () => {
     const { changePlan, apiKeyStore, announced } = await someUseCases()
     expect(await rejection(changePlan('key_one', { plan: 'enterprise' }))).to.be.instanceOf(LimitsRequired)
     expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'free', version: 1 })
@@ -59,21 +59,21 @@ describe("changing a key's plan", () => {
     expect((await changePlan('key_one', { plan: 'enterprise', limits: LIMITS })).key).to.deep.include({ limits: LIMITS })
   })
 
-  it('throws for an unknown key ID, and announces nothing', async () => {
+  it('throws ApiKeyNotFound for an unknown key, and announces nothing', async () => {
     const { changePlan, announced } = await someUseCases()
     expect(await rejection(changePlan('key_none', { plan: 'pro' }))).to.be.instanceOf(ApiKeyNotFound)
     expect(announced).to.deep.equal([])
   })
 
-  it('is stored although the replicas cannot be notified', async () => {
-    const { changePlan, apiKeyStore } = await someUseCases({}, new StoreUnavailable('Redis is down'))
+  it('is stored although it cannot be announced', async () => {
+    const { changePlan, apiKeyStore } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
     expect(await changePlan('key_one', { plan: 'pro' })).to.include({ takesEffect: 'within 10 s' })
     expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'pro' })
   })
 })
 
 describe('revoking a key', () => {
-  it('stores the time, then announces the new version', async () => {
+  it('stores the time first, then announces the new version', async () => {
     const { revoke, apiKeyStore, announced, clock } = await someUseCases()
     const { key, takesEffect } = await revoke('key_one')
     expect(key).to.include({ revokedAtMs: clock.nowMs(), version: 2 })
@@ -82,7 +82,7 @@ describe('revoking a key', () => {
     expect(announced).to.deep.equal([['key_one', 2]])
   })
 
-  it('a second time keeps the time of the first, and announces it again in case the first announcement was lost', async () => {
+  it('a second time keeps the first time and announces it again, because the first announcement may be lost', async () => {
     const { revoke, announced, clock } = await someUseCases()
     const { key } = await revoke('key_one')
     clock.advanceSeconds(100)
@@ -93,21 +93,21 @@ describe('revoking a key', () => {
     ])
   })
 
-  it('throws for an unknown key ID', async () => {
+  it('throws ApiKeyNotFound for an unknown key', async () => {
     const { revoke, announced } = await someUseCases()
     expect(await rejection(revoke('key_none'))).to.be.instanceOf(ApiKeyNotFound)
     expect(announced).to.deep.equal([])
   })
 
-  it('is stored although the replicas cannot be notified', async () => {
-    const { revoke, apiKeyStore } = await someUseCases({}, new StoreUnavailable('Redis is down'))
+  it('is stored although it cannot be announced', async () => {
+    const { revoke, apiKeyStore } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
     expect(await revoke('key_one')).to.include({ takesEffect: 'within 10 s' })
     expect(await apiKeyStore.findById('key_one')).to.have.property('revokedAtMs')
   })
 })
 
 describe('showing the usage of a key', () => {
-  it('shows the key and its usage, by the rules of its plan', async () => {
+  it('returns the key and its usage, by the rules of its plan', async () => {
     const { showUsage, quotas } = await someUseCases({ plan: 'pro' })
     await takeOne(quotas, 'key_one', someQuotaRules())
     const { key, usage } = await showUsage('key_one')
@@ -116,24 +116,24 @@ describe('showing the usage of a key', () => {
     expect(usage.quota.minute).to.include({ limit: 300, remaining: 299 })
   })
 
-  it('prefers the limits of the key over those of its plan', async () => {
+  it('applies the limits of the key before those of its plan', async () => {
     const { showUsage } = await someUseCases({ limits: LIMITS })
     expect((await showUsage('key_one')).usage.quota.day.limit).to.equal(50)
   })
 
-  it('throws for an unknown key ID', async () => {
+  it('throws ApiKeyNotFound for an unknown key', async () => {
     const { showUsage } = await someUseCases()
     expect(await rejection(showUsage('key_none'))).to.be.instanceOf(ApiKeyNotFound)
   })
 
-  it('throws during an outage, instead of showing no usage', async () => {
-    const { showUsage } = await someUseCases({}, new StoreUnavailable('Redis is down'))
+  it('throws StoreUnavailable in an outage', async () => {
+    const { showUsage } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
     expect(await rejection(showUsage('key_one'))).to.be.instanceOf(StoreUnavailable)
   })
 })
 
 describe('lifting the ban of a key', () => {
-  it('returns whether the key was banned, and the key', async () => {
+  it('returns the key, and whether it was banned', async () => {
     const { unban, quotas, clock } = await someUseCases()
     expect(await unban('key_one')).to.deep.include({ outcome: 'not-banned' })
     const rules = someQuotaRules({ limits: { minute: 1 } })
@@ -146,13 +146,13 @@ describe('lifting the ban of a key', () => {
     expect(await unban('key_one')).to.deep.include({ outcome: 'not-banned' })
   })
 
-  it('throws for an unknown key ID', async () => {
+  it('throws ApiKeyNotFound for an unknown key', async () => {
     const { unban } = await someUseCases()
     expect(await rejection(unban('key_none'))).to.be.instanceOf(ApiKeyNotFound)
   })
 
-  it('throws during an outage, instead of reporting a lifted ban', async () => {
-    const { unban } = await someUseCases({}, new StoreUnavailable('Redis is down'))
+  it('throws StoreUnavailable in an outage', async () => {
+    const { unban } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
     expect(await rejection(unban('key_one'))).to.be.instanceOf(StoreUnavailable)
   })
 })
@@ -171,7 +171,7 @@ function aControl(failure?: Error, quotas = new MemoryQuotaStore(new MovableCloc
   return { quotaControl, announced }
 }
 
-/** The use cases, on stores with one key. */
+/** The use cases, with one key. */
 async function someUseCases(overrides: Parameters<typeof anApiKey>[1] = {}, failure?: Error) {
   const clock = new MovableClock()
   const apiKeyStore = new MemoryApiKeyStore(clock)

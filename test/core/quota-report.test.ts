@@ -1,6 +1,6 @@
 import { expect } from 'chai'
-import { decide, isOutdated, reconcile, unban, toUsage } from '../../src/core/quota.js'
 import type { QuotaState, UsageDelta } from '../../src/core/quota.js'
+import { decide, isStale, reconcile, toUsage, unban } from '../../src/core/quota.js'
 import { windowNumber } from '../../src/core/window.js'
 import { someBanRules, someQuotaRules } from '../support/builders.js'
 
@@ -8,6 +8,7 @@ const MIDNIGHT_MS = Date.UTC(2026, 10, 23)
 const NOON_MS = MIDNIGHT_MS + 12 * 3_600_000
 const FREE = someQuotaRules()
 const NOON = at(NOON_MS)
+const FIRST_REJECTION = { firstRejectionMs: NOON_MS - 2_000 }
 
 function at(nowMs: number) {
   return { nowMs, phaseSeconds: 0 }
@@ -15,131 +16,135 @@ function at(nowMs: number) {
 
 function aState(overrides: Partial<QuotaState> = {}, nowMs = NOON_MS): QuotaState {
   const window = { minute: windowNumber('minute', at(nowMs)), day: windowNumber('day', at(nowMs)) }
-  return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, version: 3, ...overrides }
+  return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 3, ...overrides }
 }
 
-/** Of the minute and the day of `nowMs`. */
-function aReport({
-  nowMs = NOON_MS,
-  strikes = 0,
-  minute = 0,
-  day,
-}: Partial<Record<'nowMs' | 'strikes' | 'minute' | 'day', number>> = {}): UsageDelta {
-  return { window: aState({}, nowMs).window, strikes, used: { minute, day: day ?? minute } }
+type DeltaOptions = Partial<Record<'nowMs' | 'strikes' | 'minute' | 'day', number>>
+
+/** In the minute and the day of `nowMs`. */
+function aDelta({ nowMs = NOON_MS, strikes = 0, minute = 0, day = minute }: DeltaOptions = {}): UsageDelta {
+  return { window: aState({}, nowMs).window, strikes, used: { minute, day } }
 }
 
-describe('what a replica reports to have decided by itself', () => {
-  it('is added to the windows that it was decided in', () => {
-    expect(reconcile(aState(), FREE, NOON, aReport({ minute: 7 }))).to.deep.equal(aState({ used: { minute: 17, day: 107 } }))
-    expect(reconcile(undefined, FREE, NOON, aReport({ minute: 7 }))).to.deep.equal(aState({ used: { minute: 7, day: 7 }, version: 0 }))
+describe('what a replica decided by itself', () => {
+  it('is added to the windows in which it was decided', () => {
+    expect(reconcile(aState(), FREE, NOON, aDelta({ minute: 7 }))).to.deep.equal(aState({ used: { minute: 17, day: 107 } }))
+    expect(reconcile(undefined, FREE, NOON, aDelta({ minute: 7 }))).to.deep.equal(aState({ used: { minute: 7, day: 7 }, keyVersion: 0 }))
   })
 
-  it('of a minute that is over is added to the day alone', () => {
-    const state = reconcile(aState(), FREE, at(NOON_MS + 60_000), aReport({ minute: 7, strikes: 70 }))
+  it('is added only to the day if its minute has ended', () => {
+    const state = reconcile(aState(FIRST_REJECTION), FREE, at(NOON_MS + 60_000), aDelta({ minute: 7, strikes: 70 }))
     expect(state).to.deep.equal(aState({ used: { minute: 0, day: 107 } }, NOON_MS + 60_000))
   })
 
-  it('of a day that is over is added to nothing', () => {
-    const state = reconcile(undefined, FREE, at(MIDNIGHT_MS), aReport({ nowMs: MIDNIGHT_MS - 1, minute: 7, strikes: 70 }))
-    expect(state)
-      .to.include({ strikes: 0, bannedUntilMs: 0 })
-      .and.to.deep.include({ used: { minute: 0, day: 0 } })
+  it('is not added if its day has ended', () => {
+    const state = reconcile(undefined, FREE, at(MIDNIGHT_MS), aDelta({ nowMs: MIDNIGHT_MS - 1, minute: 7, strikes: 70 }))
+    expect(state).to.deep.include({ used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0 })
   })
 
-  it('of a minute to come, as a clock that is ahead would have it, is added to nothing but the day', () => {
-    const state = reconcile(aState(), FREE, NOON, aReport({ nowMs: NOON_MS + 60_000, minute: 7, strikes: 70 }))
-    expect(state).to.deep.equal(aState({ used: { minute: 10, day: 107 } }))
+  it('is added only to the day if a clock that is ahead counted it in a later minute', () => {
+    const state = reconcile(aState(FIRST_REJECTION), FREE, NOON, aDelta({ nowMs: NOON_MS + 60_000, minute: 7, strikes: 70 }))
+    expect(state).to.deep.equal(aState({ ...FIRST_REJECTION, used: { minute: 10, day: 107 } }))
   })
 
-  it('may take both windows over their limits, and then nothing is left, and never less', () => {
-    const state = reconcile(aState({ used: { minute: 59, day: 999 } }), FREE, NOON, aReport({ minute: 50 }))
+  it('may exceed both limits, and then 0 requests remain', () => {
+    const state = reconcile(aState({ used: { minute: 59, day: 999 } }), FREE, NOON, aDelta({ minute: 50 }))
     expect(state.used).to.deep.equal({ minute: 109, day: 1049 })
     const { quota } = toUsage(state, FREE, NOON)
     expect([quota.minute.remaining, quota.day.remaining]).to.deep.equal([0, 0])
   })
 
-  it('gives back where more was given back than taken, and never below zero', () => {
-    expect(reconcile(aState(), FREE, NOON, aReport({ minute: -4 })).used).to.deep.equal({ minute: 6, day: 96 })
-    expect(reconcile(aState(), FREE, NOON, aReport({ minute: -40, day: -400 })).used).to.deep.equal({ minute: 0, day: 0 })
+  it('refunds if more was refunded than charged, but never below zero', () => {
+    expect(reconcile(aState(), FREE, NOON, aDelta({ minute: -4 })).used).to.deep.equal({ minute: 6, day: 96 })
+    expect(reconcile(aState(), FREE, NOON, aDelta({ minute: -40, day: -400 })).used).to.deep.equal({ minute: 0, day: 0 })
   })
 
   it('adds its strikes to those of the minute', () => {
-    expect(reconcile(aState({ strikes: 20 }), FREE, NOON, aReport({ strikes: 39 }))).to.deep.equal(aState({ strikes: 59 }))
+    const state = aState({ ...FIRST_REJECTION, strikes: 20 })
+    expect(reconcile(state, FREE, NOON, aDelta({ strikes: 39 }))).to.deep.equal({ ...state, strikes: 59 })
   })
 
-  it('brings the ban that its strikes complete, from now on, and what is left of them begins no second one', () => {
-    const state = reconcile(aState({ strikes: 20, firstRejectionMs: NOON_MS - 5_000 }), FREE, NOON, aReport({ strikes: 200 }))
+  it('adds no strikes from before an unban', () => {
+    const unbanned = unban(aState({ ...FIRST_REJECTION, strikes: 20 }))
+    expect(reconcile(unbanned, FREE, NOON, aDelta({ strikes: 39, minute: 1 }))).to.deep.equal(aState({ used: { minute: 11, day: 101 } }))
+  })
+
+  it('begins the ban that its strikes bring now, and only one', () => {
+    const state = reconcile(aState({ ...FIRST_REJECTION, strikes: 20 }), FREE, NOON, aDelta({ strikes: 200 }))
     expect(state).to.deep.equal(aState({ bannedUntilMs: NOON_MS + 60_000, banLevel: 1 }))
   })
 
-  it('holds nothing against a key that is banned', () => {
-    const banned = aState({ bannedUntilMs: NOON_MS + 1, banLevel: 1 })
-    expect(reconcile(banned, FREE, NOON, aReport({ strikes: 200 }))).to.deep.equal(banned)
-    expect(reconcile(banned, FREE, at(NOON_MS + 1), aReport({ strikes: 60 }))).to.include({
-      banLevel: 2,
-      bannedUntilMs: NOON_MS + 1 + 120_000,
-    })
+  it('adds no strikes to a banned key', () => {
+    const banned = aState({ ...FIRST_REJECTION, bannedUntilMs: NOON_MS + 1, banLevel: 1 })
+    expect(reconcile(banned, FREE, NOON, aDelta({ strikes: 200 }))).to.deep.equal(banned)
+    expect(reconcile(banned, FREE, at(NOON_MS + 1), aDelta({ strikes: 60 }))).to.include({ banLevel: 2, bannedUntilMs: NOON_MS + 120_001 })
   })
 
   it('counts before the request that it comes with', () => {
-    const used = { minute: 59, day: 100 }
-    expect(decide(aState({ used }), FREE, NOON).verdict.kind).to.equal('admitted')
-    expect(decide(aState({ used }), FREE, NOON, aReport({ minute: 1 })).verdict.kind).to.equal('exhausted')
-    expect(decide(aState({ used: { minute: 60, day: 100 } }), FREE, NOON, aReport({ minute: -1 })).verdict.kind).to.equal('admitted')
+    const decided = (minute: number, delta?: UsageDelta) => decide(aState({ used: { minute, day: 100 } }), FREE, NOON, delta).verdict.kind
+    expect(decided(59)).to.equal('admitted')
+    expect(decided(59, aDelta({ minute: 1 }))).to.equal('exhausted')
+    expect(decided(60, aDelta({ minute: -1 }))).to.equal('admitted')
   })
 
-  it('with its last strike makes the request that it comes with a banned one, and with one fewer that request is the last strike', () => {
-    const state = aState({ used: { minute: 60, day: 100 }, firstRejectionMs: NOON_MS - 2_000 })
-    const bannedBy = (strikes: number) => decide(state, FREE, NOON, aReport({ strikes }))
-    expect(bannedBy(58)).to.nested.include({ 'verdict.kind': 'exhausted', 'state.strikes': 59 })
+  it('bans the request that it comes with if its strikes reach the threshold, and otherwise that request may be the last strike', () => {
+    const state = aState({ used: { minute: 60, day: 100 }, ...FIRST_REJECTION })
+    const with_ = (strikes: number) => decide(state, FREE, NOON, aDelta({ strikes }))
+    expect(with_(58)).to.nested.include({ 'verdict.kind': 'exhausted', 'state.strikes': 59 })
     for (const strikes of [59, 60, 61])
-      expect(bannedBy(strikes)).to.nested.include({
+      expect(with_(strikes)).to.nested.include({
         'verdict.kind': 'banned',
         'state.bannedUntilMs': NOON_MS + 60_000,
         'state.banLevel': 1,
       })
   })
 
-  it('leaves the version as it was', () => {
-    expect(reconcile(aState({ version: 7 }), FREE, NOON, aReport({ minute: 1 })).version).to.equal(7)
+  it('keeps the key version', () => {
+    expect(reconcile(aState({ keyVersion: 7 }), FREE, NOON, aDelta({ minute: 1 })).keyVersion).to.equal(7)
   })
 
-  it('is as good as the requests themselves: ten strikes told at once or one by one come to the same state', () => {
+  it('leads to the same state as the requests themselves: ten strikes at once or one by one', () => {
     const rules = someQuotaRules({ ban: someBanRules({ minStrikes: 500 }) })
-    const state = aState({ used: { minute: 60, day: 100 }, firstRejectionMs: NOON_MS - 2_000 })
+    const state = aState({ used: { minute: 60, day: 100 }, ...FIRST_REJECTION })
     let oneByOne: QuotaState = state
     for (let strike = 0; strike < 10; strike++) ({ state: oneByOne } = decide(oneByOne, rules, NOON))
-    expect(reconcile(state, rules, NOON, aReport({ strikes: 10 }))).to.deep.equal(oneByOne)
+    expect(reconcile(state, rules, NOON, aDelta({ strikes: 10 }))).to.deep.equal(oneByOne)
   })
 })
 
 describe('a record of a key', () => {
-  it('is outdated where a later one has decided, or was announced', () => {
-    expect(isOutdated(aState({ version: 3 }), { version: 2 })).to.equal(true)
-    expect(isOutdated(aState({ version: 3 }), { version: 3 }, 4)).to.equal(true)
-    expect(isOutdated(undefined, { version: 3 }, 4)).to.equal(true)
-  })
+  for (const [what, isExpectedStale, keyVersion, stored, announced] of [
+    ['is stale if a later one decided', true, { version: 2 }, 3, undefined],
+    ['is stale if a later one was announced', true, { version: 3 }, 3, 4],
+    ['is stale if a later one was announced and none decided', true, { version: 3 }, undefined, 4],
+    ['is not stale if it decided itself', false, { version: 3 }, 3, undefined],
+    ['is not stale if it was announced itself', false, { version: 4 }, 3, 4],
+    ['is not stale if no version is known', false, { version: 1 }, undefined, undefined],
+    ['is never stale if it was read for this request', false, { version: 2, justRead: true }, 3, 9],
+  ] as const) {
+    it(what, () => {
+      const state = stored === undefined ? undefined : aState({ keyVersion: stored })
+      expect(isStale(keyVersion, state, announced)).to.equal(isExpectedStale)
+    })
+  }
+})
 
-  it('is not outdated by earlier ones and its own, nor where none is known', () => {
-    expect(isOutdated(aState({ version: 3 }), { version: 3 })).to.equal(false)
-    expect(isOutdated(aState({ version: 3 }), { version: 4 }, 4)).to.equal(false)
-    expect(isOutdated(undefined, { version: 1 })).to.equal(false)
-    expect(isOutdated(undefined, { version: 0 }, 0)).to.equal(false)
-  })
-
-  it('that was read for this very request is never outdated', () => {
-    expect(isOutdated(aState({ version: 3 }), { version: 2, justRead: true }, 9)).to.equal(false)
+describe('the key version of a state', () => {
+  it('survives midnight', () => {
+    const { state } = decide(aState({ keyVersion: 7 }), FREE, at(MIDNIGHT_MS + 86_400_000))
+    expect(state.keyVersion).to.equal(7)
+    expect(state.used).to.deep.equal({ minute: 1, day: 1 })
   })
 })
 
 describe('the usage of a key', () => {
-  it('that was never seen is nothing', () => {
+  it('is 0 without a state', () => {
     const { quota, ...usage } = toUsage(undefined, FREE, NOON)
     expect(usage).to.deep.equal({ used: { minute: 0, day: 0 }, strikes: 0, banLevel: 0 })
     expect([quota.minute.remaining, quota.day.remaining]).to.deep.equal([60, 1000])
   })
 
-  it('is what was charged in the current windows, beyond the limits too', () => {
+  it('is what was charged in the current windows, also beyond the limits', () => {
     const state = aState({ used: { minute: 70, day: 100 }, strikes: 5, firstRejectionMs: NOON_MS })
     const { quota, ...usage } = toUsage(state, FREE, NOON)
     expect(usage).to.deep.equal({ used: { minute: 70, day: 100 }, strikes: 5, banLevel: 0 })
@@ -147,20 +152,19 @@ describe('the usage of a key', () => {
     expect(toUsage(state, FREE, at(NOON_MS + 60_000))).to.deep.include({ used: { minute: 0, day: 100 }, strikes: 0 })
   })
 
-  it('tells of a ban up to its last millisecond, with nothing left, and of its level until it is forgotten', () => {
+  it('includes a ban until its last millisecond, with 0 requests remaining, and its level until it is forgotten', () => {
     const state = aState({ bannedUntilMs: NOON_MS + 5_000, banLevel: 2 })
     const during = toUsage(state, FREE, at(NOON_MS + 4_999))
     expect(during).to.include({ bannedUntilMs: NOON_MS + 5_000, banLevel: 2 })
     expect(during.quota.binding.remaining).to.equal(0)
-    expect(toUsage(state, FREE, at(NOON_MS + 5_000)))
-      .to.include({ banLevel: 2 })
-      .and.not.to.have.property('bannedUntilMs')
+    const after = toUsage(state, FREE, at(NOON_MS + 5_000))
+    expect(after).to.include({ banLevel: 2 }).and.not.to.have.property('bannedUntilMs')
     expect(toUsage(state, FREE, at(NOON_MS + 5_000 + FREE.ban.forgetAfterMs))).to.include({ banLevel: 0 })
   })
 })
 
-describe('lifting a ban', () => {
-  it('takes away the ban, the strikes, the first rejection and what earlier bans would make of the next; the rest stays', () => {
+describe('an unban', () => {
+  it('removes the ban, the strikes, the first rejection and the ban level, and nothing else', () => {
     const state = aState({ bannedUntilMs: NOON_MS + 5_000, banLevel: 4, strikes: 30, firstRejectionMs: NOON_MS })
     expect(unban(state)).to.deep.equal(aState())
   })

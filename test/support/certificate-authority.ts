@@ -76,3 +76,10 @@ export class CertificateAuthority {
 
 /** Much faster to generate than an RSA key. */
 const KEY_TYPE = { keyType: 'ec', algorithm: 'sha256' } satisfies SelfsignedOptions
+
+/** Options of a server with TLS, which requires client certificates of the same authority. */
+export interface TlsServerOptions {
+  readonly authority: CertificateAuthority
+  /** Contains the names under which clients can verify the server. */
+  readonly certificate: IssuedCertificate
+}

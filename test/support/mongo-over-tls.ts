@@ -1,7 +1,7 @@
+import type { TlsServerOptions } from './certificate-authority.js'
 import { aMongoDatabase } from './engines/mongo-engine.js'
 import { skipFor } from './skip.js'
-import type { TlsProxyOptions } from './tls-proxy.js'
-import { startTlsProxy } from './tls-proxy.js'
+import { startFaultProxy } from './fault-proxy.js'
 
 /** A database of a suite behind a TLS proxy that requires client certificates. */
 export interface MongoOverTls {
@@ -11,7 +11,7 @@ export interface MongoOverTls {
 }
 
 /** For a `before` hook, like `aMongoDatabase`. */
-export async function aMongoDatabaseOverTls(context: Mocha.Context, options: TlsProxyOptions): Promise<MongoOverTls> {
+export async function aMongoDatabaseOverTls(context: Mocha.Context, options: TlsServerOptions): Promise<MongoOverTls> {
   const database = await aMongoDatabase(context)
   const parts = /^mongodb:\/\/(?<user>[^/?@]*@)?(?<host>[^/?,:]+)(?::(?<port>\d+))?[^/?]*(?<path>\/[^?]*)(?:\?(?<query>.*))?$/.exec(
     database.url,
@@ -19,7 +19,7 @@ export async function aMongoDatabaseOverTls(context: Mocha.Context, options: Tls
   const { user = '', host = '', port = '27017', path = '', query = '' } = parts?.groups ?? {}
   const serverOptions = new URLSearchParams(query)
   if (!parts || serverOptions.has('tls') || serverOptions.has('ssl')) skipFor(context, 'MONGODB_URL is not mongodb://host without TLS')
-  const proxy = await startTlsProxy({ host, port: Number(port) }, options)
+  const proxy = await startFaultProxy(`tcp://${host}:${port}`, { tls: options })
   return {
     url(proxyHost, tlsOptions) {
       const all = new URLSearchParams(query)

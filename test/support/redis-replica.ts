@@ -1,104 +1,113 @@
 import { Redis } from 'ioredis'
-import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { SystemClock } from '../../src/adapters/node/system-clock.js'
+import { FallbackQuotaStore } from '../../src/adapters/redis/fallback-quota-store.js'
 import { quotaKey } from '../../src/adapters/redis/quota-hash.js'
+import { FIELDS } from '../../src/adapters/redis/quota-script.js'
+import { RedisCircuitBreaker, RedisUnavailable } from '../../src/adapters/redis/redis-circuit-breaker.js'
 import type { RedisClient } from '../../src/adapters/redis/redis-client.js'
 import { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
-import type { RedisCircuitBreakerOptions } from '../../src/adapters/redis/redis-circuit-breaker.js'
-import { RedisUnavailable, RedisCircuitBreaker } from '../../src/adapters/redis/redis-circuit-breaker.js'
 import { RedisQuotaControl } from '../../src/adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../../src/adapters/redis/redis-quota-store.js'
-import type { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
+import { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
 import type { Clock } from '../../src/core/ports/clock.js'
+import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { until } from './until.js'
 
-/** What one process of many has of the quotas. */
+/** The quotas of one process. */
 export interface RedisReplica {
   readonly connection: RedisConnection
-  readonly quotas: RedisQuotaStore
+  readonly quotas: QuotaStore
   readonly control: RedisQuotaControl
-  /** What the breaker told its listeners: `true` for up. */
+  /** The changes that the breaker reported: `true` for up. */
   readonly changes: readonly boolean[]
+  /** Number of calls of the script for a decision. */
+  readonly takes: () => number
   close(): Promise<void>
 }
 
 export interface RedisReplicaOptions {
-  /** For Redis, too. Without one its own decides. */
+  /** Replaces the clock of Redis, too. */
   readonly clock?: Clock
-  /** Of the replica alone. */
+  /** The clock of the replica only. */
   readonly localClock?: Clock
-  /** Of how many it is one. */
+  /** Number of replicas that share the quotas. */
   readonly replicas?: number
-  readonly rejections?: RejectionCache
-  /** Waits for an answer as long as it takes: for what has to be exact on a machine that may be busy with other things. */
+  /** 0 caches no rejections. */
+  readonly cachedMs?: number
+  /** Waits for every response as long as it takes: for exact results on a busy machine. */
   readonly isPatient?: boolean
 }
 
 export async function aRedisReplica(url: string, options: RedisReplicaOptions = {}): Promise<RedisReplica> {
-  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, rejections, isPatient = false } = options
+  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, isPatient = false } = options
   const connection = isPatient ? aPatientConnection(url, clock) : new RedisConnection(url, clock ? { clock } : {})
   const changes: boolean[] = []
   connection.breaker.onChange((isUp) => changes.push(isUp))
-  const quotas = new RedisQuotaStore({
-    redis: connection,
-    clock: localClock,
-    makeLocalQuotas: (sharedClock, known) => new MemoryQuotaStore(sharedClock, { replicas, known }),
-    ...(rejections ? { rejections } : {}),
-  })
+  let takes = 0
+  const { quotaHash } = connection
+  const take = quotaHash.take.bind(quotaHash)
+  quotaHash.take = (...args) => {
+    takes += 1
+    return take(...args)
+  }
+  const quotas = new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(connection, localClock), replicas), cachedMs)
   await connection.connect()
-  return { connection, quotas, control: new RedisQuotaControl(connection), changes, close: () => connection.close() }
+  const control = new RedisQuotaControl(connection)
+  return { connection, quotas, control, changes, takes: () => takes, close: () => connection.close() }
 }
 
-/** Finds out that Redis is away by closed connections alone. */
+/** Opens its breaker only if the connection is closed. */
 export function aPatientConnection(url: string, clock?: Clock): RedisConnection {
   const connection = new RedisConnection(url, clock ? { clock } : {})
-  const breaker = new PatientLink(connection.client, { probe: (client) => client.set('probe', '1') })
-  return Object.assign(connection, { breaker })
+  return Object.assign(connection, { breaker: new PatientBreaker(connection.client) })
 }
 
-class PatientLink extends RedisCircuitBreaker {
-  constructor(
-    private readonly patientClient: RedisClient,
-    options: RedisCircuitBreakerOptions,
-  ) {
-    super(patientClient, options)
+class PatientBreaker extends RedisCircuitBreaker {
+  constructor(private readonly patientClient: RedisClient) {
+    super(patientClient, { probe: (client) => client.set('probe', '1') })
   }
 
   override async call<Reply>(command: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
-    if (!this.isUp) throw new RedisUnavailable('Redis is away', { maybeExecuted: false })
+    if (!this.isUp) throw new RedisUnavailable('Redis is unavailable', { maybeExecuted: false })
     try {
       return await command(this.patientClient)
     } catch (cause) {
-      throw new RedisUnavailable('Redis did not answer', { maybeExecuted: true, cause })
+      throw new RedisUnavailable('Redis did not respond', { maybeExecuted: true, cause })
     }
   }
 }
 
-/** A connection that looks on, and waits for its answers however long Redis is away. */
+/** A connection that observes the data, and waits for each response until Redis is available. */
 export class Onlooker {
   readonly client: Redis
 
   constructor(url: string) {
     this.client = new Redis(url, { retryStrategy: () => 50, maxRetriesPerRequest: null })
-    // Each command waits until there is a connection; without a listener every attempt would be printed.
+    // Without a listener, each failed attempt to connect would be printed.
     this.client.on('error', () => undefined)
   }
 
-  /** The fields of a key's hash as numbers, without those that are 0. */
-  async hash(keyId: string): Promise<Record<string, number>> {
+  /** The values of a key's hash. Values of 0 are absent. */
+  async hash(keyId: string): Promise<Partial<Record<keyof typeof FIELDS, number>>> {
     const fields = await this.client.hgetall(quotaKey(keyId))
-    return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, Number(value)]))
+    const values = Object.entries(FIELDS).map(([name, field]) => [name, Number(fields[field] ?? 0)] as const)
+    return Object.fromEntries(values.filter(([, value]) => value !== 0))
   }
 
-  /** What was charged to the minute and the day. */
+  /** The requests charged to the minute and the day. */
   async used(keyId: string): Promise<[minute: number, day: number]> {
-    const { c = 0, e = 0 } = await this.hash(keyId)
-    return [c, e]
+    const { minuteUsed = 0, dayUsed = 0 } = await this.hash(keyId)
+    return [minuteUsed, dayUsed]
   }
 
-  /** Puts a hash back as it was. */
-  async restore(keyId: string, fields: Record<string, number>): Promise<void> {
-    await this.client.multi().del(quotaKey(keyId)).hset(quotaKey(keyId), fields).exec()
+  /** Replaces a key's hash. */
+  async store(keyId: string, values: Partial<Record<keyof typeof FIELDS, number>>): Promise<void> {
+    const fields = Object.entries(values).map(([name, value]) => [FIELDS[name as keyof typeof FIELDS], value] as const)
+    await this.client
+      .multi()
+      .del(quotaKey(keyId))
+      .hset(quotaKey(keyId), Object.fromEntries(fields.filter(([, value]) => value !== 0)))
+      .exec()
   }
 
   close(): void {
@@ -111,5 +120,5 @@ export function untilUp({ connection }: RedisReplica, withinMs = 8_000): Promise
 }
 
 export function untilUnavailable({ connection }: RedisReplica, withinMs = 8_000): Promise<void> {
-  return until('it is seen that Redis is away', () => !connection.breaker.isUp, withinMs)
+  return until('the replica notices the outage', () => !connection.breaker.isUp, withinMs)
 }

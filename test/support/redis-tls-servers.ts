@@ -1,19 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import type { CertificateAuthority, IssuedCertificate } from './certificate-authority.js'
+import type { TlsServerOptions } from './certificate-authority.js'
 import { onFreePort } from './engines/free-port.js'
 import { withEngine } from './engines/no-engine.js'
 import type { EngineServer } from './engines/own-engine.js'
 import { startRedisProcess, startRedisServer } from './engines/redis-process.js'
 import { until } from './until.js'
-
-/** Options of a server with TLS, which requires client certificates of the same authority. */
-export interface TlsServerOptions {
-  readonly authority: CertificateAuthority
-  /** Contains the names under which clients can verify the server. */
-  readonly certificate: IssuedCertificate
-}
 
 /** A redis-server process of this machine that listens on 127.0.0.1 with TLS only. */
 export interface TlsRedis {

@@ -6,18 +6,18 @@ import type { StoredKey } from './stored-key.js'
 import { issueStoredKeys } from './stored-key.js'
 import { until } from './until.js'
 
-/** So many processes are started at a time: one start takes a core for a second. */
+/** Processes started at a time: one start takes a core for a second. */
 const STARTED_AT_ONCE = 2
 
-/** A minute that begins now and one that has just begun are alike for a test; a key whose minute lasts so long is found soon. */
+/** A key whose minute lasts longer is too rare. */
 const MOST_SECONDS_LEFT = 50
 
-/** What all replicas and every command are started with. */
+/** The settings of all replicas and commands. */
 export function sharedSettings(mongo: Pick<MongoDatabase, 'url'>, redisUrl: string): Settings {
   return { MONGODB_URL: mongo.url, REDIS_URL: redisUrl, CURSOR_SECRET: 'one of 32 bytes or more, as it must be', TRUSTED_PROXY_HOPS: '0' }
 }
 
-/** So many processes of the service on the same data, each of which knows how many they are. */
+/** Starts this number of service processes on the same data, with a matching EXPECTED_REPLICAS. */
 export async function startReplicas(count: number, settings: Settings): Promise<ServiceProcess[]> {
   const started: ServiceProcess[] = []
   while (started.length < count) {
@@ -27,7 +27,7 @@ export async function startReplicas(count: number, settings: Settings): Promise<
   return started
 }
 
-/** By database and limits, from one test to the next: the more there are, the sooner one has a minute that lasts. */
+/** By database and limits. The more keys there are, the sooner one has a minute that lasts. */
 const unused = new Map<string, StoredKey[]>()
 
 export interface OwnLimits {
@@ -35,12 +35,12 @@ export interface OwnLimits {
   readonly day: number
 }
 
-/** Keys issued at a time: their minutes begin at seconds of their own, so that one of them is likely to have time left. */
+/** Keys issued at a time. Their minutes have different offsets, so that one of them is likely to have time left. */
 const ISSUED_AT_ONCE = 10
 
 /**
- * An unused key of the free plan, or with these limits, whose minute ends in `secondsLeft` or later. No day ends within that time either:
- * a test that begins too late for that waits.
+ * Returns an unused key of the free plan, or with these limits, whose minute ends in `secondsLeft` or later. If the day would end before,
+ * waits for the next day.
  */
 export async function freeKeyWithTime(settings: Settings, secondsLeft: number, limits?: OwnLimits): Promise<StoredKey> {
   if (secondsLeft > MOST_SECONDS_LEFT) throw new Error(`A key whose minute lasts ${secondsLeft} s is too rare`)
@@ -67,8 +67,8 @@ export function secondsLeftInMinute(keyId: string): number {
   return 60 - ((Date.now() / 1000 + minutePhaseSeconds(keyId)) % 60)
 }
 
-/** Which minute of the key it is. */
-export function toMinuteText(keyId: string): number {
+/** The number of the key's current minute. */
+export function minuteOf(keyId: string): number {
   return Math.floor((Math.floor(Date.now() / 1000) + minutePhaseSeconds(keyId)) / 60)
 }
 
@@ -86,19 +86,19 @@ export async function toUsage(keyId: string, settings: Settings): Promise<Printe
 }
 
 export interface RedisChanges {
-  /** How often Redis went away, and came back, as a replica has seen it since it started. */
+  /** How often the replica has lost Redis, and used it again, since it started. */
   readonly down: number
   readonly up: number
 }
 
-/** By the metrics of a replica. */
+/** From the metrics of a replica. */
 export async function redisChanges({ adminUrl }: ServiceProcess): Promise<RedisChanges> {
   const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
   const count = (to: string) => Number(new RegExp(`^petstore_redis_changes_total\\{to="${to}"\\} (\\d+)$`, 'm').exec(metrics)?.[1] ?? 0)
   return { down: count('down'), up: count('up') }
 }
 
-/** By the log of a replica. */
+/** From the log of a replica. */
 export function loggedRedisChanges({ logLines }: ServiceProcess): RedisChanges {
   const count = (message: string) => logLines.filter((line) => line.includes(`"msg":"${message}`)).length
   return { down: count('Redis is unavailable: '), up: count('Redis is available: ') }

@@ -1,7 +1,7 @@
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { KeyVersion, QuotaRules, Verdict } from '../../src/core/quota.js'
 
-/** Takes for a key of which only one record was ever known, so that it cannot be outdated. */
+/** Takes with a record of the key that cannot be stale. */
 export async function takeOne(
   quotas: QuotaStore,
   keyId: string,
@@ -9,6 +9,6 @@ export async function takeOne(
   keyVersion: KeyVersion = { version: 1 },
 ): Promise<Verdict> {
   const verdict = await quotas.take(keyId, rules, keyVersion)
-  if (verdict.kind === 'outdated') throw new Error(`The record of ${keyId} is outdated`)
+  if (verdict.kind === 'stale') throw new Error(`The record of ${keyId} is stale`)
   return verdict
 }

@@ -4,10 +4,10 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { cleanUpAtEnd } from './engines/cleanup.js'
 
-/** Beside this file wherever it was compiled to. */
+/** Compiled into the folder of this file. */
 const UNION_SERVER = fileURLToPath(new URL('union-server.js', import.meta.url))
 
-/** Processes of the control: the stock limiter on one Redis. */
+/** The processes of the control: the stock limiter on one Redis. */
 export interface UnionReplicas {
   readonly urls: readonly string[]
   dayUsed(key: string): Promise<number>
@@ -19,8 +19,8 @@ export async function startUnionReplicas(count: number, redisUrl: string): Promi
   return {
     urls: servers.map(({ url }) => url),
     async dayUsed(key) {
-      const answer = await fetch(`${servers[0]?.url}/usage`, { headers: { authorization: `Bearer ${key}` } })
-      return ((await answer.json()) as { dayUsed: number }).dayUsed
+      const response = await fetch(`${servers[0]?.url}/usage`, { headers: { authorization: `Bearer ${key}` } })
+      return ((await response.json()) as { dayUsed: number }).dayUsed
     },
     async stop() {
       await Promise.all(servers.map((server) => server.stop()))

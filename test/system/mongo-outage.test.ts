@@ -10,15 +10,15 @@ import type { ListedPet } from '../support/pet-writers.js'
 import { listAllPets, PetWriters } from '../support/pet-writers.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey, startService, startServiceUnready } from '../support/process.js'
-import type { TcpProxy } from '../support/tcp-proxy.js'
-import { startTcpProxy } from '../support/tcp-proxy.js'
+import type { FaultProxy } from '../support/fault-proxy.js'
+import { startFaultProxy } from '../support/fault-proxy.js'
 import { until, within } from '../support/until.js'
 
 const CLIENTS = 8
 
 describe('the service during an outage of MongoDB', () => {
   let server: OwnEngine
-  let proxy: TcpProxy
+  let proxy: FaultProxy
   let redis: RedisDatabase
   let settings: Settings
   let key: string
@@ -26,7 +26,7 @@ describe('the service during an outage of MongoDB', () => {
   before(async function () {
     redis = await aRedisDatabase(this)
     server = await anOwnMongo(this)
-    proxy = await startTcpProxy(server.url)
+    proxy = await startFaultProxy(server.url)
   })
 
   after(async () => {
@@ -50,7 +50,7 @@ describe('the service during an outage of MongoDB', () => {
       'silent',
       () => `mongodb://${proxy.address}`,
       async () => proxy.fallSilent(),
-      async () => proxy.passAgain(),
+      async () => proxy.pass(),
     ],
   ] as const) {
     describe(`because ${what} during writes,`, () => {
@@ -92,7 +92,7 @@ describe('the service during an outage of MongoDB', () => {
       })
 
       after(async () => {
-        proxy.passAgain()
+        proxy.pass()
         await server.start()
         await writers?.stop()
         await endProcesses()

@@ -9,65 +9,57 @@ import type { Hit } from '../support/hammer.js'
 import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
 import type { RedisChanges } from '../support/replicas.js'
 import type { StoredKey } from '../support/stored-key.js'
-import {
-  freeKeyWithTime,
-  loggedRedisChanges,
-  toMinuteText,
-  redisChanges,
-  sharedSettings,
-  startReplicas,
-  toUsage,
-} from '../support/replicas.js'
+import { freeKeyWithTime, loggedRedisChanges, minuteOf, redisChanges, sharedSettings, startReplicas, toUsage } from '../support/replicas.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
-import type { UnreliableLine } from '../support/unreliable-line.js'
-import { anUnreliableLine } from '../support/unreliable-line.js'
+import type { FaultProxy } from '../support/fault-proxy.js'
+import { startFaultProxy } from '../support/fault-proxy.js'
 import { until } from '../support/until.js'
 
 const REPLICAS = 4
 const CLIENTS_EACH = 2
 const FREE_LIMIT = 60
-const SECONDS_FOR_A_FAULT = 40
-/** Longer than any replica waits, so that each one notices. */
+const SECONDS_FOR_A_PROBLEM = 40
+/** Longer than the timeout, so that each replica notices. */
 const PAUSE_MS = 2_000
 const TOO_LATE_MS = 200
 
-interface Fault {
+interface Problem {
   readonly what: string
   readonly begin: () => Promise<unknown>
   readonly end: () => Promise<unknown>
-  /** Of requests that were asked for without an answer. */
-  readonly executes: 'all' | 'some' | 'none, and forgets what it had counted'
-  readonly isBehindLine?: boolean
+  /** Which commands without a response Redis executes. */
+  readonly executes: 'all' | 'some' | 'none, and loses its data'
+  readonly isBehindProxy?: boolean
 }
 
 describe(`${REPLICAS} replicas under load, when Redis`, () => {
   let mongo: MongoDatabase
   let redis: OwnEngine
-  let line: UnreliableLine
+  let proxy: FaultProxy
   let operator: Redis
   let settings: Settings
   let direct: ServiceProcess[]
-  let behindLine: ServiceProcess[]
+  let behindProxy: ServiceProcess[]
 
   before(async function () {
     mongo = await aMongoDatabase(this)
-    // It keeps nothing on disk: a kill is the loss of all counts, the worst that can happen to them.
+    // It stores nothing on disk: a kill is the loss of all counts, the worst case.
     redis = await anOwnRedis(this)
     this.timeout(90_000)
-    line = await anUnreliableLine(redis.url)
+    proxy = await startFaultProxy(redis.url)
     operator = new Redis(redis.url, { retryStrategy: () => 50 })
-    // It reconnects by itself, and each command says whether it worked.
+    // It reconnects by itself, and each command reports its own failure.
     operator.on('error', () => undefined)
     settings = sharedSettings(mongo, redis.url)
     direct = await startReplicas(REPLICAS, settings)
-    behindLine = await startReplicas(REPLICAS, { ...settings, REDIS_URL: line.url })
+    behindProxy = await startReplicas(REPLICAS, { ...settings, REDIS_URL: `redis://${proxy.address}` })
   })
 
   after(async () => {
     await endProcesses()
     operator?.disconnect()
-    await line?.close()
+    await proxy?.close()
     await redis?.stop()
     await mongo?.drop()
   })
@@ -76,37 +68,37 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
     await redis.kill()
     await redis.start()
   }
-  const problems: readonly Fault[] = [
+  const problems: readonly Problem[] = [
     { what: 'freezes (SIGSTOP)', executes: 'all', begin: () => redis.freeze(), end: () => redis.thaw() },
     {
       what: 'is killed (SIGKILL)',
-      executes: 'none, and forgets what it had counted',
+      executes: 'none, and loses its data',
       begin: () => redis.kill(),
       end: () => redis.start(),
     },
-    { what: 'restarts', executes: 'none, and forgets what it had counted', begin: restart, end: async () => {} },
+    { what: 'restarts', executes: 'none, and loses its data', begin: restart, end: async () => {} },
     { what: 'pauses (CLIENT PAUSE)', executes: 'some', begin: () => operator.client('PAUSE', PAUSE_MS), end: () => operator.ping() },
     {
-      what: 'answers, and the answers are lost',
+      what: 'responds, and the responses are lost',
       executes: 'all',
-      isBehindLine: true,
-      begin: async () => line.dropReplies(),
-      end: async () => line.pass(),
+      isBehindProxy: true,
+      begin: async () => proxy.dropReplies(),
+      end: async () => proxy.pass(),
     },
     {
-      what: 'answers later than anybody waits',
+      what: 'responds later than the timeout',
       executes: 'all',
-      isBehindLine: true,
-      begin: async () => void (line.delayMs = TOO_LATE_MS),
+      isBehindProxy: true,
+      begin: async () => void (proxy.delayMs = TOO_LATE_MS),
       async end() {
-        line.delayMs = 0
-        // What is on its way must not be overtaken.
-        line.cut()
+        proxy.delayMs = 0
+        // New responses must not overtake delayed ones.
+        proxy.cut()
       },
     },
   ]
 
-  for (const { what, executes, isBehindLine = false, begin, end } of problems) {
+  for (const { what, executes, isBehindProxy = false, begin, end } of problems) {
     describe(`${what},`, () => {
       const loads: Hammer[] = []
       let hot: readonly Hit[]
@@ -117,12 +109,12 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 
       before(async function () {
         this.timeout(90_000)
-        const replicas = isBehindLine ? behindLine : direct
+        const replicas = isBehindProxy ? behindProxy : direct
         const urls = replicas.map(({ url }) => url)
         const steadyKey = await issueKey(settings)
-        const hotKey = await freeKeyWithTime(settings, SECONDS_FOR_A_FAULT)
-        const minute = toMinuteText(hotKey.keyId)
-        await until('all replicas decide together', async () =>
+        const hotKey = await freeKeyWithTime(settings, SECONDS_FOR_A_PROBLEM)
+        const minute = minuteOf(hotKey.keyId)
+        await until('all replicas use Redis', async () =>
           (await Promise.all(replicas.map(redisChanges))).every(({ down, up }) => up > down),
         )
         const countedBefore = await Promise.all(replicas.map(redisChanges))
@@ -140,33 +132,33 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         await begin()
         await until('each replica has noticed', async () => (await changes()).every(({ down }) => down > 0), 15_000)
         const servedAtFirst = steadyLoad.count(200)
-        await until('each client was served again and again meanwhile', () => steadyLoad.count(200) >= servedAtFirst + 200, 20_000)
+        await until('each client was admitted repeatedly during the outage', () => steadyLoad.count(200) >= servedAtFirst + 200, 20_000)
         await end()
         const endedMs = performance.now()
-        await until('each replica is back', async () => (await changes()).every(({ down, up }) => up === down), 20_000)
+        await until('each replica uses Redis again', async () => (await changes()).every(({ down, up }) => up === down), 20_000)
         const backMs = performance.now()
 
         const usedBefore = (await toUsage(steadyKey.keyId, settings)).day.used
         const servedBefore = steadyLoad.count(200)
         await until('the load goes on', () => steadyLoad.count(200) >= servedBefore + 200, 20_000)
         await Promise.all(loads.map((load) => load.stop()))
-        expect(toMinuteText(hotKey.keyId), 'the machine is too slow for a problem within one minute').to.equal(minute)
+        expect(minuteOf(hotKey.keyId), 'the machine is too slow for a problem within one minute').to.equal(minute)
         usedBeforeAndAfter = [usedBefore, (await toUsage(steadyKey.keyId, settings)).day.used]
         counted = await changes()
         logged = difference(replicas.map(loggedRedisChanges), loggedBefore)
-        await until('the replicas decide together again', () => countDownTogether(replicas, steadyKey))
+        await until('the replicas count together again', () => countDownTogether(replicas, steadyKey))
         hot = hotLoad.hits
         steady = steadyLoad.hits
 
         const meanwhile = [...steady, ...hot].filter((hit) => hit.endMs > beganMs && hit.beganMs < backMs)
-        const times = `away for ${Math.round(endedMs - beganMs)} ms, all back ${Math.round(backMs - endedMs)} ms after that`
+        const times = `unavailable for ${Math.round(endedMs - beganMs)} ms, all recovered ${Math.round(backMs - endedMs)} ms after that`
         console.error(
           [
             `Figures: Redis ${what}: ${times}`,
             `hot key ${JSON.stringify(countByStatus(hot))}`,
             `steady key ${JSON.stringify(countByStatus(steady))}, of which counted ${usedBeforeAndAfter[1]}`,
-            `${meanwhile.length} answers meanwhile, ${describeLatencies(meanwhile)}`,
-            `away so often: ${counted.map(({ down }) => down).join(' ')}`,
+            `${meanwhile.length} responses meanwhile, ${describeLatencies(meanwhile)}`,
+            `outages noticed: ${counted.map(({ down }) => down).join(' ')}`,
           ].join('; '),
         )
       })
@@ -174,27 +166,27 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
       after(async () => {
         await Promise.all(loads.map((load) => load.stop()))
         await redis.start()
-        if (!isBehindLine) return
-        line.delayMs = 0
-        line.pass()
-        // So that all connections are new ones, which pass.
-        line.cut()
+        if (!isBehindProxy) return
+        proxy.delayMs = 0
+        proxy.pass()
+        // Open connections keep their fault.
+        proxy.cut()
       })
 
-      it('there is no 5xx and no broken connection: a key with quota left is served, another one is refused with 429', () => {
+      it('there is no 5xx and no broken connection: a key with quota left gets 200, another one 429', () => {
         expect(countByStatus(steady)).to.have.all.keys('200')
         expect(countByStatus(hot)).to.have.all.keys('200', '429')
       })
 
-      it('every answer carries the triple', () => {
+      it('every response carries the X-RateLimit triple', () => {
         for (const { limit, remaining } of [...steady, ...hot].map(readQuotaHeaders)) expect(remaining).to.be.within(0, limit)
       })
 
-      it('one key is admitted at most twice its limit and once per replica in that minute', () => {
+      it('a key gets at most twice its limit plus one request per replica in that minute', () => {
         expect(countByStatus(hot)[200]).to.be.within(1, 2 * FREE_LIMIT + REPLICAS)
       })
 
-      it('usage moves again afterwards', () => {
+      it('usage increases again afterwards', () => {
         expect(usedBeforeAndAfter[1]).to.be.above(usedBeforeAndAfter[0])
       })
 
@@ -205,13 +197,13 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
       })
 
       if (executes === 'all') {
-        it('every request that was served is counted afterwards, and none twice', () => {
+        it('every admitted request is counted afterwards, and none twice', () => {
           expect(usedBeforeAndAfter[1]).to.equal(countByStatus(steady)[200])
         })
       }
 
       if (executes === 'some') {
-        it('every request that was served is counted afterwards, but for those under way when it began', () => {
+        it('every admitted request is counted afterwards, except for those in flight when it began', () => {
           const served = countByStatus(steady)[200] ?? 0
           expect(usedBeforeAndAfter[1]).to.be.within(served - CLIENTS_EACH * REPLICAS, served)
         })
@@ -220,7 +212,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
   }
 })
 
-/** Whether each replica in turn says that a key has one left less than the one before it has said. */
+/** Whether each replica in turn reports one request less remaining than the one before. */
 async function countDownTogether(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
   const left: number[] = []
   for (const replica of replicas) left.push(readQuotaHeaders(await replica.send('/v1/pets', { key })).remaining)

@@ -1,125 +1,120 @@
-import type { KeyVersion, Charge, QuotaRules, QuotaState, UsageDelta } from '../../core/quota.js'
-import type { Instant } from '../../core/window.js'
-import { strikesToBan } from '../../core/quota.js'
-import { minutePhaseSeconds } from '../../core/window.js'
 import type { Clock } from '../../core/ports/clock.js'
-import { QUOTA_SCRIPT } from './quota-script.js'
+import type { KeyVersion, QuotaRules, QuotaState, UsageDelta } from '../../core/quota.js'
+import { strikesToBan } from '../../core/quota.js'
+import type { Instant } from '../../core/window.js'
+import { minutePhaseSeconds } from '../../core/window.js'
+import { FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
 
-/** What the script became of a request, the instant by the clock that decided, and the state afterwards. */
-export interface QuotaReply {
-  readonly became: 'charged' | 'refused' | 'outdated'
+/** A state, and the instant at which Redis had it, by the clock that decides. */
+export interface StateReply {
   readonly at: Instant
   readonly state: QuotaState
 }
 
-type Became = 0 | 1 | 2
-type ScriptReply = [Became, ...number[]]
-type Command = (key: string, ...args: (string | number)[]) => Promise<ScriptReply>
-
-/** A name of its own: commands are defined for a whole client, and a second one of a name would replace the first. */
-const COMMAND = 'petstoreQuota'
-const OUTCOMES = ['refused', 'charged', 'outdated'] as const
-const NO_REPORT: UsageDelta = { window: { minute: -1, day: -1 }, strikes: 0, used: { minute: 0, day: 0 } }
-const NO_RULES: QuotaRules = {
-  limits: { minute: 0, day: 0 },
-  ban: { graceMs: 0, minStrikes: 0, firstMs: 0, longestMs: 0, forgetAfterMs: 0 },
-  mode: 'enforce',
+export interface TakeReply extends StateReply {
+  readonly outcome: 'charged' | 'rejected' | 'stale'
 }
 
-/** The hash of each key in Redis and the one script that works on it. Each method is one round trip, and rejects as the client does. */
-export class QuotaHash {
-  readonly #run: Command
+type Outcome = (typeof OUTCOMES)[keyof typeof OUTCOMES]
 
-  /** Without a clock the server's own decides. */
+/** What an operation needs of it: `take` all, `reconcile` rules and delta, `announce` the version. */
+interface ScriptArguments extends Partial<KeyVersion> {
+  readonly operation: 'take' | 'reconcile' | 'unban' | 'announce'
+  readonly rules?: QuotaRules
+  readonly delta?: UsageDelta | undefined
+}
+
+type ScriptReply = [outcome: Outcome, nowMs: number, ...fields: number[]]
+type Script = (key: string, args: string) => Promise<ScriptReply>
+
+/** Commands are defined for a whole client, so this name must differ from those of other scripts. */
+const COMMAND = 'petstoreQuota'
+
+/** The hash of each key in Redis. Each method is one round trip and rejects with the error of the client. */
+export class QuotaHash {
+  readonly #script: Script
+
+  /** Without a clock, the server's own clock decides. */
   constructor(
-    client: RedisClient,
+    private readonly client: RedisClient,
     private readonly clock?: Clock,
   ) {
     client.defineCommand(COMMAND, { numberOfKeys: 1, lua: QUOTA_SCRIPT })
-    const command = (client as unknown as Record<typeof COMMAND, Command>)[COMMAND]
-    this.#run = command.bind(client)
+    const command = (client as unknown as Record<typeof COMMAND, Script>)[COMMAND]
+    this.#script = command.bind(client)
   }
 
-  take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, report?: UsageDelta): Promise<QuotaReply> {
-    return this.#call('take', keyId, rules, keyVersion, report)
+  async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, delta?: UsageDelta): Promise<TakeReply> {
+    const [outcome, ...reply] = await this.#run(keyId, { operation: 'take', rules, delta, ...keyVersion })
+    const outcomes = { [OUTCOMES.rejected]: 'rejected', [OUTCOMES.done]: 'charged', [OUTCOMES.stale]: 'stale' } as const
+    return { outcome: outcomes[outcome], ...toStateReply(keyId, reply) }
   }
 
-  /** Adds what a replica decided by itself, and decides nothing. */
-  reconcile(keyId: string, rules: QuotaRules, report: UsageDelta): Promise<QuotaReply> {
-    return this.#call('reconcile', keyId, rules, undefined, report)
+  /** Adds what a replica decided by itself. Decides no request. */
+  async reconcile(keyId: string, rules: QuotaRules, delta: UsageDelta): Promise<StateReply> {
+    const [, ...reply] = await this.#run(keyId, { operation: 'reconcile', rules, delta })
+    return toStateReply(keyId, reply)
   }
 
-  refund(keyId: string, rules: QuotaRules, charge: Charge): Promise<QuotaReply> {
-    return this.reconcile(keyId, rules, { window: charge, strikes: 0, used: { minute: -1, day: -1 } })
+  /** Returns the state as it is stored: `rollForward` of the core applies to it. */
+  async peek(keyId: string): Promise<StateReply> {
+    const clockMs = this.clock?.nowMs()
+    // In a Redis Cluster, the client sends the whole transaction to the node that holds the hash.
+    const results = await this.client
+      .multi()
+      .time()
+      .hmget(quotaKey(keyId), ...Object.values(FIELDS))
+      .exec()
+    const [[seconds, micros] = [], fields = []] = (results ?? []).map(([error, value]) => {
+      if (error) throw error
+      return (value as (string | null)[]).map(Number)
+    })
+    const serverMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+    return toStateReply(keyId, [clockMs ?? serverMs, ...fields])
   }
 
-  peek(keyId: string, rules: QuotaRules): Promise<QuotaReply> {
-    return this.#call('peek', keyId, rules)
+  async unban(keyId: string): Promise<'lifted' | 'not-banned'> {
+    const [outcome] = await this.#run(keyId, { operation: 'unban' })
+    return outcome === OUTCOMES.done ? 'lifted' : 'not-banned'
   }
 
-  /** `charged` when a ban was lifted. */
-  unban(keyId: string): Promise<QuotaReply> {
-    return this.#call('unban', keyId)
+  /** Raises the key version to `version`. A lower version has no effect. */
+  async announce(keyId: string, version: number): Promise<void> {
+    await this.#run(keyId, { operation: 'announce', version })
   }
 
-  announce(keyId: string, version: number): Promise<QuotaReply> {
-    return this.#call('announce', keyId, NO_RULES, { version })
+  /** Runs the script in the slot of `hashTag`, on a hash of no key: it fails whenever decisions fail. */
+  async probe(hashTag = 'none'): Promise<void> {
+    await this.#run(hashTag, { operation: 'announce', version: 1 }, `probe:{${hashTag}}`)
   }
 
-  /** Runs the script on a hash that is nobody's, in the slot of `keyId`: what would fail decisions fails it too. */
-  probe(keyId = 'nobody'): Promise<QuotaReply> {
-    return this.#call('announce', keyId, NO_RULES, { version: 1 }, NO_REPORT, `probe:{${keyId}}`)
-  }
-
-  async #call(
-    what: string,
-    keyId: string,
-    rules = NO_RULES,
-    keyVersion: KeyVersion = { version: 0 },
-    report = NO_REPORT,
-    hash = quotaKey(keyId),
-  ): Promise<QuotaReply> {
-    const { limits, ban } = rules
-    const phaseSeconds = minutePhaseSeconds(keyId)
-    const [became, nowMs = 0, ...fields] = await this.#run(
-      hash,
-      what,
-      this.clock?.nowMs() ?? 0,
-      phaseSeconds,
-      limits.minute,
-      limits.day,
-      ban.graceMs,
-      strikesToBan(rules),
-      ban.firstMs,
-      ban.longestMs,
-      ban.forgetAfterMs,
-      keyVersion.version,
-      keyVersion.justRead ? 1 : 0,
-      report.window.minute,
-      report.window.day,
-      report.strikes,
-      report.used.minute,
-      report.used.day,
-    )
-    return { became: OUTCOMES[became], at: { nowMs, phaseSeconds }, state: stateOf(fields) }
+  #run(keyId: string, args: ScriptArguments, hash = quotaKey(keyId)): Promise<ScriptReply> {
+    const derived = {
+      nowMs: this.clock?.nowMs(),
+      phaseSeconds: minutePhaseSeconds(keyId),
+      strikesToBan: args.rules && strikesToBan(args.rules),
+    }
+    return this.#script(hash, JSON.stringify({ ...args, ...derived }))
   }
 }
 
-/** Braces: what a Redis Cluster places together. */
+/** A Redis Cluster places keys with the same hash tag, the part in braces, together. */
 export function quotaKey(keyId: string): string {
   return `quota:{${keyId}}`
 }
 
-function stateOf([minute = 0, minuteUsed = 0, day = 0, dayUsed = 0, strikes = 0, firstRejectionMs = 0, ...rest]: number[]): QuotaState {
-  const [bannedUntilMs = 0, banLevel = 0, version = 0] = rest
+function toStateReply(keyId: string, [nowMs = 0, ...values]: readonly number[]): StateReply {
+  const names = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
+  const fields = Object.fromEntries(names.map((name, index) => [name, values[index] ?? 0])) as Record<keyof typeof FIELDS, number>
+  const { minute, minuteUsed, day, dayUsed, firstRejectionMs, ...same } = fields
   return {
-    window: { minute, day },
-    used: { minute: minuteUsed, day: dayUsed },
-    strikes,
-    ...(firstRejectionMs > 0 ? { firstRejectionMs } : {}),
-    bannedUntilMs,
-    banLevel,
-    version,
+    at: { nowMs, phaseSeconds: minutePhaseSeconds(keyId) },
+    state: {
+      window: { minute, day },
+      used: { minute: minuteUsed, day: dayUsed },
+      ...(firstRejectionMs > 0 ? { firstRejectionMs } : {}),
+      ...same,
+    },
   }
 }

@@ -1,21 +1,21 @@
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisClient } from './redis-client.js'
 
 /** The longest that a request waits for Redis. */
 const RESPONSE_TIMEOUT_MS = 90
-/** How often Redis is asked whether it is back. */
+/** The time between two probes while the breaker is open. */
 const PROBE_MS = 250
-/** A connection on which a probe was not answered for so long is given up for a new one. */
+/** If a probe gets no response within this time, its connection is replaced. */
 const PROBE_TIMEOUT_MS = 1_000
 
-const NO_RESPONSE_YET = 'no response yet'
 const NO_CONNECTION = 'There is no connection to Redis'
+const NO_RESPONSE = 'Redis did not respond'
 
 /** Parts of messages that only report a consequence of an earlier error. */
 const CONSEQUENCES = [
-  NO_RESPONSE_YET,
   NO_CONNECTION,
-  'No answer within',
+  NO_RESPONSE,
   'Connection is closed',
   'All sentinels are unreachable',
   'Failed to refresh slots cache',
@@ -25,9 +25,9 @@ const CONSEQUENCES = [
   'EPIPE',
 ]
 
-/** Redis did not answer, or not in time. */
+/** Redis did not respond, not in time, or with an error. */
 export class RedisUnavailable extends Error {
-  /** Whether the command may have been executed all the same, now or later. */
+  /** Whether Redis may have executed the command or may still execute it. */
   readonly maybeExecuted: boolean
 
   constructor(message: string, { maybeExecuted, cause }: { maybeExecuted: boolean; cause?: unknown }) {
@@ -37,23 +37,20 @@ export class RedisUnavailable extends Error {
 }
 
 export interface RedisCircuitBreakerOptions {
-  /** A command that fails exactly when decisions would, in a Redis Cluster those of the slot of `hashTag`. */
+  /** A command that fails whenever decisions fail. In a Redis Cluster, it must use the slot of `hashTag`. */
   readonly probe: (client: RedisClient, hashTag: string | undefined) => Promise<unknown>
 }
 
-/** `reason`: what the client said last, without the command that it said it of, which may hold a password. */
+/** `reason`: why Redis is unavailable. Never contains the failed command, which may hold a password. */
 type Listener = (isUp: boolean, reason?: string) => void
 
-/**
- * A connection with a breaker: the first command without a timely answer opens it, and from then on nobody waits. A probe of its own
- * closes it again.
- */
+/** Opens with the first command that gets no timely response: from then on, commands fail at once. A probe closes it again. */
 export class RedisCircuitBreaker {
   #isUp = false
   #isClosed = false
-  /** What the listeners were told last. */
-  #told: boolean | undefined
-  #lastReason = NO_RESPONSE_YET
+  /** The state that listeners know. */
+  #reported: boolean | undefined
+  #lastReason = NO_RESPONSE
   #connecting: Promise<void> | undefined
   readonly #listeners: Listener[] = []
 
@@ -61,56 +58,59 @@ export class RedisCircuitBreaker {
     private readonly client: RedisClient,
     private readonly options: RedisCircuitBreakerOptions,
   ) {
-    // Without a listener ioredis would write it to the console.
+    // Without a listener, ioredis writes errors to the console.
     for (const event of ['error', 'nodeError', 'sentinelError']) client.on(event, (error: Error) => this.#note(error))
-    client.on('close', () => this.#goDown(new Error('The connection to Redis was closed')))
+    client.on('close', () => this.#open(new Error('The connection to Redis was closed')))
   }
 
+  /** Whether commands are sent: the breaker is closed. */
   get isUp(): boolean {
     return this.#isUp
   }
 
-  /** Is told of every change of state. */
+  /** Calls the listener after each change of state. */
   onChange(listener: Listener): void {
     this.#listeners.push(listener)
   }
 
-  /** Resolves when Redis answers, or after `timeoutMs`, and goes on trying. */
+  /** Resolves when Redis responds, or after `timeoutMs`. Keeps trying after that. */
   async connect(timeoutMs: number): Promise<void> {
     this.#connecting ??= this.#probeUntilUp()
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise((resolve) => (timer = setTimeout(resolve, timeoutMs)))
-    // A command that has done its work would otherwise wait for the timer before it ends.
-    await Promise.race([this.#connecting, timeout]).finally(() => clearTimeout(timer))
-    if (!this.#isUp) this.#tell(false)
-  }
-
-  /**
-   * Sends one command. Throws `RedisUnavailable` within 100 ms, at once while the breaker is open. `hashTag`: the hash tag of its key. Of a Redis
-   * Cluster one node may be away, and it is that node that has to answer before the breaker closes.
-   */
-  async call<Reply>(command: (client: RedisClient) => Promise<Reply>, hashTag?: string): Promise<Reply> {
-    if (!this.#isUp) throw new RedisUnavailable(`Redis is away (${this.#lastReason})`, { maybeExecuted: false })
     try {
-      return await withinMs(RESPONSE_TIMEOUT_MS, command(this.client))
+      await withinMs(timeoutMs, this.#connecting)
     } catch (error) {
-      this.#goDown(error, hashTag)
-      throw new RedisUnavailable('Redis did not answer', { maybeExecuted: maybeExecuted(error), cause: error })
+      if (!(error instanceof ResponseTimeout)) throw error
+      this.#report(false)
     }
   }
 
+  /**
+   * Sends one command. Throws `RedisUnavailable` within 100 ms, or at once while the breaker is open. `hashTag` is the hash tag of the
+   * command's key: if one node of a Redis Cluster fails, the breaker stays open until that node responds.
+   */
+  async call<Reply>(command: (client: RedisClient) => Promise<Reply>, hashTag?: string): Promise<Reply> {
+    if (!this.#isUp) throw new RedisUnavailable(`Redis is unavailable (${this.#lastReason})`, { maybeExecuted: false })
+    try {
+      return await withinMs(RESPONSE_TIMEOUT_MS, command(this.client))
+    } catch (error) {
+      this.#open(error, hashTag)
+      throw new RedisUnavailable(NO_RESPONSE, { maybeExecuted: maybeExecuted(error), cause: error })
+    }
+  }
+
+  /** Ends the connection. Listeners are not called any more. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.client.disconnect()
     await this.#connecting
   }
 
-  #goDown(cause: unknown, hashTag?: string): void {
+  #open(cause: unknown, hashTag?: string): void {
     if (!this.#isUp || this.#isClosed) return
     this.#isUp = false
     this.#lastReason = toReason(cause)
     this.#connecting = this.#probeUntilUp(hashTag)
-    this.#tell(false)
+    this.#report(false)
   }
 
   /** A consequence of an earlier error does not replace the reason. */
@@ -119,18 +119,17 @@ export class RedisCircuitBreaker {
     if (!isConsequence(reason) || isConsequence(this.#lastReason)) this.#lastReason = reason
   }
 
-  #tell(isUp: boolean): void {
-    if (this.#told === isUp) return
-    this.#told = isUp
+  #report(isUp: boolean): void {
+    if (this.#reported === isUp) return
+    this.#reported = isUp
     for (const listener of this.#listeners) listener(isUp, isUp ? undefined : this.#lastReason)
   }
 
-  /** A connection on which the client's own first words are never answered would stay what it is for ever. */
-  async #untilConnected(): Promise<void> {
+  async #connect(): Promise<void> {
     const { status } = this.client
     if (status === 'wait' || status === 'end') await this.client.connect()
     else if (status === 'connect') await once(this.client, 'ready')
-    // The client of a cluster would keep what it is asked until there is one, probe after probe.
+    // A cluster client would queue each probe until there is a connection.
     else if (status !== 'ready') throw new Error(NO_CONNECTION)
   }
 
@@ -138,20 +137,20 @@ export class RedisCircuitBreaker {
     while (!this.#isClosed && !(await this.#probe(hashTag))) await sleep(PROBE_MS)
     if (this.#isClosed) return
     this.#isUp = true
-    this.#tell(true)
+    this.#report(true)
   }
 
   async #probe(hashTag?: string): Promise<boolean> {
     try {
-      await withinMs(PROBE_TIMEOUT_MS, this.#untilConnected())
+      await withinMs(PROBE_TIMEOUT_MS, this.#connect())
       const sentMs = performance.now()
       await withinMs(PROBE_TIMEOUT_MS, this.options.probe(this.client, hashTag))
-      // What answers later than decisions may wait would open the breaker again with the next one.
-      if (performance.now() - sentMs > RESPONSE_TIMEOUT_MS) throw new Error('Redis answers too slowly')
+      // Otherwise the next command would open the breaker again.
+      if (performance.now() - sentMs > RESPONSE_TIMEOUT_MS) throw new Error('Redis responds too slowly')
       return true
     } catch (error) {
       this.#note(error)
-      // A frozen server and a half-open connection look alike. What was sent on the connection is given up with it.
+      // A frozen server and a half-open connection look alike, so replace the connection.
       if (error instanceof ResponseTimeout && !this.#isClosed) this.client.disconnect(true)
       return false
     }
@@ -160,24 +159,20 @@ export class RedisCircuitBreaker {
 
 class ResponseTimeout extends Error {}
 
-/** A process that was busy itself first reads the answers that have arrived meanwhile. */
-async function withinMs<Value>(timeoutMs: number, answer: Promise<Value>): Promise<Value> {
+/** Throws `ResponseTimeout` after `timeoutMs`, but reads responses that have arrived first: this process may have been busy. */
+async function withinMs<Value>(timeoutMs: number, response: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => setImmediate(() => reject(new ResponseTimeout(`No answer within ${timeoutMs} ms`))), timeoutMs)
+    timer = setTimeout(() => setImmediate(() => reject(new ResponseTimeout(`${NO_RESPONSE} within ${timeoutMs} ms`))), timeoutMs)
   })
-  return Promise.race([answer, timeout]).finally(() => clearTimeout(timer))
+  return Promise.race([response, timeout]).finally(() => clearTimeout(timer))
 }
 
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
-}
-
-/** Redis refuses before it executes, and what was never sent cannot be executed; after that all is open. */
+/** Redis returns an error before it executes, and the client returns one before it sends. Any other failure may come after the execution. */
 function maybeExecuted(error: unknown): boolean {
-  if (error instanceof ResponseTimeout) return true
-  if (!(error instanceof Error)) return true
-  return error.name !== 'ReplyError' && !error.message.includes('enableOfflineQueue')
+  const isReply = error instanceof Error && error.name === 'ReplyError'
+  const isUnsent = error instanceof Error && error.message.includes('enableOfflineQueue')
+  return !isReply && !isUnsent
 }
 
 /** OpenSSL's message contains memory addresses and source lines in addition to the reason. */

@@ -11,10 +11,7 @@ const RECONNECT_MS = 200
 const REDIS_PORT = 6379
 const SENTINEL_PORT = 26_379
 
-/**
- * A command that has no answer is never sent again: it may have been executed, and would count twice. Whoever asks while there is no
- * connection is told so at once. The first connection is made by `connect`.
- */
+/** A command without a response is never sent again: it may have been executed and would count twice. Without a connection it fails at once. */
 const OPTIONS = {
   lazyConnect: true,
   enableOfflineQueue: false,
@@ -23,7 +20,7 @@ const OPTIONS = {
   connectTimeout: CONNECT_TIMEOUT_MS,
   enableReadyCheck: false,
   retryStrategy: () => RECONNECT_MS,
-  // A primary that became a replica still answers, but no longer decides.
+  // A primary that became a replica still responds but is read-only.
   reconnectOnError: (error: Error) => error.message.includes('READONLY'),
 } satisfies RedisOptions
 
@@ -50,8 +47,8 @@ export function makeRedisClient(url: string): RedisClient {
   const options = parseOptions(query, scheme)
   const common = {
     ...OPTIONS,
-    ...(user ? { username: decoded(user) } : {}),
-    ...(password ? { password: decoded(password) } : {}),
+    ...(user ? { username: decode(user) } : {}),
+    ...(password ? { password: decode(password) } : {}),
     ...(scheme.startsWith('rediss') ? { tls: readTls(options) } : {}),
   }
   if (scheme.endsWith('+cluster')) {
@@ -67,7 +64,7 @@ export function makeRedisClient(url: string): RedisClient {
 
 function parseOptions(query: string, scheme: string): UrlOptions {
   // URLSearchParams would accept a malformed % and decode a + as a space.
-  decoded(query)
+  decode(query)
   const options: Partial<Record<string, string>> = {}
   for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
     // The text after an & in a password looks like an option, so it must not be repeated.
@@ -112,12 +109,12 @@ function makeSingle(node: Node, path: string, common: CommonOptions): Redis {
 function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
   const cluster: Cluster = new Cluster(nodes, {
     lazyConnect: true,
-    // Without it all but the first command to a node that is being connected to would fail. Here, too, nobody waits for long.
+    // Without it, all commands but the first would fail until the node is connected. The circuit breaker limits how long they wait.
     enableOfflineQueue: true,
     enableReadyCheck: false,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     clusterRetryStrategy: () => RECONNECT_MS,
-    // With these, too, a command would be sent a second time.
+    // Otherwise commands are sent a second time.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     // Certificates contain host names, but ioredis replaces the host names of the URL with IP addresses.
@@ -153,7 +150,7 @@ function parseNode(text: string, defaultPort: number): Node {
   return { host: host.replace(/^\[|\]$/g, ''), port }
 }
 
-function decoded(text: string): string {
+function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch (error) {

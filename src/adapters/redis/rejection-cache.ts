@@ -1,71 +1,88 @@
 import { LRUCache } from 'lru-cache'
-import type { KeyVersion, QuotaState, Verdict } from '../../core/quota.js'
+import type { QuotaStore, StaleKeyRecord } from '../../core/ports/quota-store.js'
+import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Rejection, Verdict } from '../../core/quota.js'
 import { decide } from '../../core/quota.js'
-import type { QuotaRules } from '../../core/quota.js'
-import type { Instant } from '../../core/window.js'
+import type { Instant, WindowNumbers } from '../../core/window.js'
 
-/** How long a key that hammers is refused without keyVersion Redis. */
-const REMEMBERED_MS = 1_000
-/** So many rejections by Redis within a second are hammering. */
-const HAMMERING = 10
+/** How long a key is rejected without a call to Redis. */
+const CACHED_MS = 1_000
+/** A key is rejected from the cache after this number of rejections within `WATCHED_MS`. */
+const REJECTIONS = 10
 const WATCHED_MS = 1_000
-const REMEMBERED_KEYS = 10_000
+const MAX_KEYS = 10_000
+
+/** A store whose rejections can be cached. */
+export interface CacheableQuotaStore extends QuotaStore {
+  /** The present, by the clock that decides. */
+  now(keyId: string): Instant
+  /** The last shared state of the key that this replica knows. Undefined while the shared state is unavailable. */
+  sharedState(keyId: string): QuotaState | undefined
+  /** Reports one strike with the next decision about the key. */
+  addStrike(keyId: string, rules: QuotaRules, windows: WindowNumbers): void
+}
 
 interface Entry {
+  /** The state that rejected the key, with the strikes of the rejections from the cache. */
   readonly state: QuotaState
   readonly version: number
-  /** Rejections by Redis since then, all within `WATCHED_MS`. */
+  /** The first of `count` rejections by the store, all within `WATCHED_MS`. */
   readonly sinceMs: number
   readonly count: number
+  /** Until then the key is rejected from the cache, 0 if it is not. */
   readonly endMs: number
 }
 
-/** A rejection that Redis was not asked for, and whether it was a strike. */
-export interface CachedRejection {
-  readonly verdict: Verdict
-  readonly state: QuotaState
-  readonly isStrike: boolean
-}
+/**
+ * Rejects keys that keep sending requests for up to one second without a call to Redis, by the state in which Redis rejected them.
+ * Never admits a request and never begins a ban. Instants are by the clock that decides.
+ */
+export class RejectionCache implements QuotaStore {
+  readonly #entries = new LRUCache<string, Entry>({ max: MAX_KEYS })
 
-/** Refuses keys that hammer, by the state that refused them. Never admits, and never begins a ban. Instants are by the clock that decides. */
-export class RejectionCache {
-  readonly #entries = new LRUCache<string, Entry>({ max: REMEMBERED_KEYS })
-  readonly #rememberedMs: number
+  /** `cachedMs`: 0 caches nothing. */
+  constructor(
+    private readonly store: CacheableQuotaStore,
+    private readonly cachedMs = CACHED_MS,
+  ) {}
 
-  constructor({ rememberedMs = REMEMBERED_MS } = {}) {
-    this.#rememberedMs = rememberedMs
+  async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | StaleKeyRecord> {
+    const cached = this.#reject(keyId, rules, keyVersion)
+    if (cached) return cached
+    const verdict = await this.store.take(keyId, rules, keyVersion)
+    const state = this.store.sharedState(keyId)
+    if ((verdict.kind === 'exhausted' || verdict.kind === 'banned') && state) this.#remember(keyId, keyVersion, verdict, state)
+    return verdict
   }
 
-  /** Notes a rejection by Redis. */
-  remember(keyId: string, { version }: KeyVersion, state: QuotaState, { nowMs }: Instant): void {
-    const last = this.#entries.get(keyId)
-    const isWatched = last !== undefined && nowMs < Math.max(last.sinceMs, last.endMs) + WATCHED_MS
-    const count = isWatched ? last.count + 1 : 1
-    const endMs = count >= HAMMERING ? nowMs + this.#rememberedMs : 0
-    this.#entries.set(keyId, { state, version, sinceMs: isWatched ? last.sinceMs : nowMs, count, endMs })
-  }
-
-  forget(keyId: string): void {
+  async refund(keyId: string, charge: Charge, rules: QuotaRules): Promise<Quota> {
+    const quota = await this.store.refund(keyId, charge, rules)
     this.#entries.delete(keyId)
+    return quota
   }
 
-  clear(): void {
-    this.#entries.clear()
-  }
-
-  /** Undefined where Redis has to be asked. */
-  refuse(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, at: Instant): CachedRejection | undefined {
+  /** Returns undefined if the store has to decide. */
+  #reject(keyId: string, rules: QuotaRules, { version, justRead }: KeyVersion): Verdict | undefined {
     const entry = this.#entries.get(keyId)
-    if (!entry || keyVersion.justRead || entry.version !== keyVersion.version) return undefined
-    // By a clock that stepped back it would be remembered for longer.
-    if (at.nowMs < entry.endMs - this.#rememberedMs || at.nowMs >= entry.endMs) return undefined
+    if (!entry || justRead || entry.version !== version) return undefined
+    const at = this.store.now(keyId)
+    // The lower bound applies if the clock steps back.
+    if (at.nowMs < entry.endMs - this.cachedMs || at.nowMs >= entry.endMs) return undefined
 
     const { verdict, state } = decide(entry.state, rules, at)
     const beginsBan = state.banLevel > entry.state.banLevel
-    // The grace is measured from the first rejection of a minute: Redis has to know when that was.
+    // The grace is measured from the first rejection of a minute, so Redis has to know it.
     const isFirst = state.firstRejectionMs !== entry.state.firstRejectionMs
     if (verdict.kind === 'admitted' || beginsBan || isFirst) return undefined
+    if (state.strikes > entry.state.strikes) this.store.addStrike(keyId, rules, state.window)
     this.#entries.set(keyId, { ...entry, state })
-    return { verdict, state, isStrike: state.strikes > entry.state.strikes }
+    return verdict
+  }
+
+  #remember(keyId: string, { version }: KeyVersion, { quota: { nowMs } }: Rejection, state: QuotaState): void {
+    const last = this.#entries.get(keyId)
+    const isWatched = last !== undefined && nowMs < Math.max(last.sinceMs, last.endMs) + WATCHED_MS
+    const count = isWatched ? last.count + 1 : 1
+    const endMs = count >= REJECTIONS ? nowMs + this.cachedMs : 0
+    this.#entries.set(keyId, { state, version, sinceMs: isWatched ? last.sinceMs : nowMs, count, endMs })
   }
 }

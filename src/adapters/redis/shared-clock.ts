@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/ports/clock.js'
 
-/** What the clock of Redis says, as far as its last answer tells: ahead of it by no more than that answer took, and never behind. */
+/** Estimates the clock of Redis from its last reply: never behind it, and ahead by at most the time that the reply took. */
 export class SharedClock implements Clock {
   #offsetMs = 0
 
@@ -10,7 +10,7 @@ export class SharedClock implements Clock {
     return this.clock.nowMs() + this.#offsetMs
   }
 
-  /** `sentAtMs`: by the local clock. */
+  /** `sentAtMs`: when the command was sent, by the local clock. */
   observe(sharedNowMs: number, sentAtMs: number): void {
     this.#offsetMs = sharedNowMs - sentAtMs
   }

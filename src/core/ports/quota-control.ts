@@ -1,13 +1,16 @@
 import type { QuotaRules, QuotaUsage } from '../quota.js'
 
-/** What operators do with quotas, on the state that all replicas share. Every method throws `StoreUnavailable` when it cannot be reached. */
+/** What operators do with quotas, on the state that all replicas share. Every method throws `StoreUnavailable` if that state is unavailable. */
 export interface QuotaControl {
-  /** From now on no replica decides by a record of the key that is older than `version`. */
+  /** From now on, no replica decides by a record of the key that is older than `version`. Lower versions than an announced one have no effect. */
   announce(keyId: string, version: number): Promise<void>
 
-  /** What the key has and had; nothing is counted. */
+  /** Returns the usage of the key. Charges nothing. */
   usage(keyId: string, rules: QuotaRules): Promise<QuotaUsage>
 
-  /** Ends a ban, and forgets strikes and earlier bans; what was used stays used. `not-banned` when no ban holds, and the rest is done all the same. */
+  /**
+   * Lifts the ban and forgets strikes and earlier bans. Usage stays. Returns `not-banned` if the key is not banned.
+   * A replica that rejects the key from memory may do so for one more second.
+   */
   unban(keyId: string): Promise<'lifted' | 'not-banned'>
 }

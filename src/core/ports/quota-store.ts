@@ -1,18 +1,18 @@
-import type { KeyVersion, Charge, Quota, QuotaRules, Verdict } from '../quota.js'
+import type { Charge, KeyVersion, Quota, QuotaRules, Verdict } from '../quota.js'
 
-/** The asker's record of the key is older than one that decided before. Nothing was decided: read the record anew and ask again. */
-export interface Outdated {
-  readonly kind: 'outdated'
+/** The caller's record of the key is older than one that decided before. Nothing was decided: read the record again and retry. */
+export interface StaleKeyRecord {
+  readonly kind: 'stale'
 }
 
 /**
- * Decides as `decide` in `core/quota.ts` does, on state shared by all replicas. The clock is the store's own.
- * A rejection is an answer, not an error, and an outage is neither: the store then decides from what this replica knows, never unlimited.
+ * Decides as `decide` in `core/quota.ts` does, on state that all replicas share, by the store's own clock.
+ * A rejection is a return value. During an outage the store decides from what this replica knows; it never throws and is never unlimited.
  */
 export interface QuotaStore {
-  /** Decides one request in one atomic step: concurrent requests of a key are decided one after the other. */
-  take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | Outdated>
+  /** Decides one request in one atomic step: concurrent requests with a key are decided one after the other. */
+  take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | StaleKeyRecord>
 
-  /** Gives one request back, in the windows of its charge only and never below zero. Resolves to what the caller has now. */
+  /** Refunds one request, only in the windows of its charge and never below zero. Returns the quota after that. */
   refund(keyId: string, charge: Charge, rules: QuotaRules): Promise<Quota>
 }

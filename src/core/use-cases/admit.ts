@@ -29,7 +29,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
     const { key } = cached
     const rules = quotaRulesFor(key, plans)
     const verdict = await quotas.take(key.keyId, rules, { version: key.version })
-    if (verdict.kind !== 'outdated') return toAdmission(key, rules, verdict)
+    if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict)
 
     apiKeyVerifier.forget(key.secretHash)
     const reread = await authenticate(credentials)
@@ -40,7 +40,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
   async function admitJustRead(key: ApiKey): Promise<Admission> {
     const rules = quotaRulesFor(key, plans)
     const verdict = await quotas.take(key.keyId, rules, { version: key.version, justRead: true })
-    if (verdict.kind === 'outdated') throw new Error('The quota store reported a record as outdated that was just read')
+    if (verdict.kind === 'stale') throw new Error('The quota store reported a record that was just read as stale')
     return toAdmission(key, rules, verdict)
   }
 

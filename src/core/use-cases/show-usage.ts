@@ -5,7 +5,7 @@ import type { QuotaControl } from '../ports/quota-control.js'
 import type { QuotaUsage } from '../quota.js'
 import type { ShowApiKey } from './show-api-key.js'
 
-/** Throws `ApiKeyNotFound`. */
+/** Throws `ApiKeyNotFound` or `StoreUnavailable`. */
 export type ShowUsage = (keyId: string) => Promise<{ readonly key: StoredApiKey; readonly usage: QuotaUsage }>
 
 export function makeShowUsage(ports: { showApiKey: ShowApiKey; quotaControl: QuotaControl; plans: Plans }): ShowUsage {

@@ -7,13 +7,13 @@ import { takeOne } from '../../support/take-one.js'
 const DAY_MS = 86_400_000
 
 describe('the memory quota store', () => {
-  it('remembers each key once, however often it comes', async () => {
+  it('holds one state per key', async () => {
     const quotas = new MemoryQuotaStore(new MovableClock())
     for (let count = 0; count < 300; count++) await takeOne(quotas, `key_${count % 3}`, someQuotaRules())
     expect(quotas.size).to.equal(3)
   })
 
-  it('is rid of the keys of a day by the time that about as many requests of the next have come', async () => {
+  it('has dropped the keys of a day after about as many requests of the next day', async () => {
     const clock = new MovableClock()
     const quotas = new MemoryQuotaStore(clock)
     for (let index = 0; index < 10_000; index++) await takeOne(quotas, `key_${index}`, someQuotaRules())
@@ -23,7 +23,7 @@ describe('the memory quota store', () => {
     expect(quotas.size).to.equal(1)
   })
 
-  it('loses no key of the day, however many others come', async () => {
+  it('keeps every key of the day', async () => {
     const clock = new MovableClock()
     const quotas = new MemoryQuotaStore(clock)
     await takeOne(quotas, 'key_one', someQuotaRules())
@@ -32,7 +32,7 @@ describe('the memory quota store', () => {
     expect((await takeOne(quotas, 'key_one', someQuotaRules())).quota.day.remaining).to.equal(998)
   })
 
-  it('remembers a banned key beyond its day, and is rid of it when the ban is forgotten', async () => {
+  it('keeps a banned key beyond its day, until the ban is forgotten', async () => {
     const clock = new MovableClock()
     const quotas = new MemoryQuotaStore(clock)
     const rules = someQuotaRules({

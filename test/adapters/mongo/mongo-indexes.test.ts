@@ -8,8 +8,8 @@ import type { MongoDatabase } from '../../support/engines/mongo-engine.js'
 import { aMongoDatabase, anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { helloOf, isHello, startMongoStub } from '../../support/mongo-stub.js'
-import type { TcpProxy } from '../../support/tcp-proxy.js'
-import { startTcpProxy } from '../../support/tcp-proxy.js'
+import type { FaultProxy } from '../../support/fault-proxy.js'
+import { startFaultProxy } from '../../support/fault-proxy.js'
 
 describe('the indexes in MongoDB', () => {
   let database: MongoDatabase
@@ -116,7 +116,7 @@ describe('the indexes in MongoDB', () => {
 
 describe('the indexes on a separate MongoDB', () => {
   let server: OwnEngine
-  let proxy: TcpProxy | undefined
+  let proxy: FaultProxy | undefined
 
   before(async function () {
     server = await anOwnMongo(this)
@@ -136,7 +136,7 @@ describe('the indexes on a separate MongoDB', () => {
   })
 
   it('report an outage if MongoDB stops responding while it creates one, which has no other timeout', async () => {
-    proxy = await startTcpProxy(server.url, { silencedBy: (sent) => sent.includes('createIndexes') })
+    proxy = await startFaultProxy(server.url, { silencedBy: (sent) => sent.includes('createIndexes') })
     const url = `mongodb://${proxy.address}/?directConnection=true&heartbeatFrequencyMS=500`
     expect(await rejection(ensureIndexes(url))).to.be.instanceOf(StoreUnavailable)
   })

@@ -8,8 +8,8 @@ import type { MongoDatabase } from '../../support/engines/mongo-engine.js'
 import { aMongoDatabase, anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { MongoData } from '../../support/mongo-data.js'
-import type { TcpProxy } from '../../support/tcp-proxy.js'
-import { startTcpProxy } from '../../support/tcp-proxy.js'
+import type { FaultProxy } from '../../support/fault-proxy.js'
+import { startFaultProxy } from '../../support/fault-proxy.js'
 import { until } from '../../support/until.js'
 
 const BLOCK_SIZE = 10
@@ -100,7 +100,7 @@ describe('the pet IDs from MongoDB, in blocks', () => {
 describe('the pet IDs from MongoDB, if it stops responding', () => {
   let server: OwnEngine
   let data: MongoData | undefined
-  let proxy: TcpProxy | undefined
+  let proxy: FaultProxy | undefined
 
   before(async function () {
     server = await anOwnMongo(this)
@@ -113,7 +113,7 @@ describe('the pet IDs from MongoDB, if it stops responding', () => {
   after(() => server?.stop())
 
   it('come from the prefetched block, then report an outage, and continue when MongoDB is available again', async () => {
-    proxy = await startTcpProxy(server.url)
+    proxy = await startFaultProxy(server.url)
     data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
     const db = data.connect()
     const petIds = new MongoPetIds(db, BLOCK_SIZE)
@@ -124,7 +124,7 @@ describe('the pet IDs from MongoDB, if it stops responding', () => {
     expect(await take(petIds, 14)).to.deep.equal(Array.from({ length: 14 }, (_, index) => BigInt(index + 7)))
     expect(await rejection(petIds.next())).to.be.instanceOf(StoreUnavailable)
 
-    proxy.passAgain()
+    proxy.pass()
     await data.untilItIsBack()
     expect((await petIds.next()) > 20n).to.equal(true)
   })

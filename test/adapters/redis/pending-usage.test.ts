@@ -5,64 +5,48 @@ import { someQuotaRules } from '../../support/builders.js'
 
 const FREE = someQuotaRules()
 
-function aReport(minute: number, day: number, { strikes = 0, used = 1 }: { strikes?: number; used?: number } = {}): UsageDelta {
+function aDelta(minute: number, day: number, { strikes = 0, used = 1 } = {}): UsageDelta {
   return { window: { minute, day }, strikes, used: { minute: used, day: used } }
 }
 
-describe('what a replica decided and Redis does not know yet', () => {
-  it('is told once: who takes it out has it alone', () => {
-    const pendingUsage = new PendingUsage()
-    pendingUsage.addRequests('key_one', FREE, { minute: 100, day: 1 }, 1)
-    expect(pendingUsage.take('key_one')).to.deep.equal({ rules: FREE, report: aReport(100, 1) })
-    expect(pendingUsage.take('key_one')).to.equal(undefined)
-    expect(pendingUsage.keyIds).to.deep.equal([])
-  })
+/** The sum of these deltas. */
+function pendingOf(...deltas: readonly UsageDelta[]): UsageDelta | undefined {
+  const pendingUsage = new PendingUsage()
+  for (const delta of deltas) pendingUsage.add('key_one', { rules: FREE, delta })
+  return pendingUsage.remove('key_one')?.delta
+}
 
-  it('is summed for each key by itself', () => {
+describe('pending usage', () => {
+  it('is reported once: removing it returns it only the first time', () => {
     const pendingUsage = new PendingUsage()
-    for (let count = 0; count < 3; count++) pendingUsage.addRequests('key_one', FREE, { minute: 100, day: 1 }, 1)
-    pendingUsage.addRequests('key_one', FREE, { minute: 100, day: 1 }, -1)
-    pendingUsage.addRequests('key_two', FREE, { minute: 100, day: 1 }, -1)
-    pendingUsage.add('key_one', FREE, aReport(100, 1, { strikes: 4, used: 0 }))
+    pendingUsage.add('key_one', { rules: FREE, delta: aDelta(100, 1) })
+    pendingUsage.add('key_two', { rules: FREE, delta: aDelta(100, 1) })
     expect(pendingUsage.keyIds).to.deep.equal(['key_one', 'key_two'])
-    expect(pendingUsage.take('key_one')?.report).to.deep.equal(aReport(100, 1, { strikes: 4, used: 2 }))
-    expect(pendingUsage.take('key_two')?.report).to.deep.equal(aReport(100, 1, { used: -1 }))
+    expect(pendingUsage.remove('key_one')).to.deep.equal({ rules: FREE, delta: aDelta(100, 1) })
+    expect(pendingUsage.remove('key_one')).to.equal(undefined)
+    expect(pendingUsage.keyIds).to.deep.equal(['key_two'])
   })
 
-  it('of a minute that is over is dropped for a later one with its strikes, and what it was of the day stays', () => {
-    const pendingUsage = new PendingUsage()
-    pendingUsage.add('key_one', FREE, aReport(100, 1, { strikes: 5, used: 7 }))
-    pendingUsage.add('key_one', FREE, aReport(101, 1, { strikes: 2, used: 3 }))
-    expect(pendingUsage.take('key_one')?.report).to.deep.equal({
-      window: { minute: 101, day: 1 },
-      strikes: 2,
-      used: { minute: 3, day: 10 },
-    })
-  })
-
-  it('that comes late for a minute that is over counts for the day alone', () => {
-    const pendingUsage = new PendingUsage()
-    pendingUsage.add('key_one', FREE, aReport(101, 1, { strikes: 2, used: 3 }))
-    pendingUsage.add('key_one', FREE, aReport(100, 1, { strikes: 5, used: -1 }))
-    expect(pendingUsage.take('key_one')?.report).to.deep.equal({ window: { minute: 101, day: 1 }, strikes: 2, used: { minute: 3, day: 2 } })
-  })
-
-  it('of a day that is over is dropped, though its minute reaches over midnight', () => {
-    const pendingUsage = new PendingUsage()
-    pendingUsage.add('key_one', FREE, aReport(100, 1, { used: 7 }))
-    pendingUsage.add('key_one', FREE, aReport(100, 2, { used: 3 }))
-    expect(pendingUsage.take('key_one')?.report).to.deep.equal({
-      window: { minute: 100, day: 2 },
-      strikes: 0,
-      used: { minute: 10, day: 3 },
-    })
-  })
-
-  it('is told under the rules that held last', () => {
+  it('keeps the rules that applied last', () => {
     const pendingUsage = new PendingUsage()
     const pro = someQuotaRules({ limits: { minute: 300, day: 10_000 } })
-    pendingUsage.addRequests('key_one', FREE, { minute: 100, day: 1 }, 1)
-    pendingUsage.addRequests('key_one', pro, { minute: 100, day: 1 }, 1)
-    expect(pendingUsage.take('key_one')?.rules).to.equal(pro)
+    for (const rules of [FREE, pro]) pendingUsage.add('key_one', { rules, delta: aDelta(100, 1) })
+    expect(pendingUsage.remove('key_one')?.rules).to.equal(pro)
   })
+
+  for (const [what, deltas, expected] of [
+    ['adds up charges, refunds and strikes', [aDelta(100, 1, { used: 3 }), aDelta(100, 1, { used: -1, strikes: 4 })], [100, 1, 4, 2, 2]],
+    ['drops an ended minute', [aDelta(100, 1, { strikes: 5, used: 7 }), aDelta(101, 1, { strikes: 2, used: 3 })], [101, 1, 2, 3, 10]],
+    ['drops a late delta of an ended minute', [aDelta(101, 1, { used: 3 }), aDelta(100, 1, { strikes: 5, used: -1 })], [101, 1, 0, 3, 2]],
+    [
+      'drops an ended day, and keeps a minute that spans midnight',
+      [aDelta(100, 1, { used: 7 }), aDelta(100, 2, { used: 3 })],
+      [100, 2, 0, 10, 3],
+    ],
+  ] as const) {
+    it(what, () => {
+      const [minute, day, strikes, usedMinute, usedDay] = expected
+      expect(pendingOf(...deltas)).to.deep.equal({ window: { minute, day }, strikes, used: { minute: usedMinute, day: usedDay } })
+    })
+  }
 })

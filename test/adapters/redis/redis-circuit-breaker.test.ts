@@ -7,13 +7,14 @@ import { freePort } from '../../support/engines/free-port.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { Onlooker } from '../../support/redis-replica.js'
-import type { UnreliableLine } from '../../support/unreliable-line.js'
-import { anUnreliableLine } from '../../support/unreliable-line.js'
+import type { FaultProxy } from '../../support/fault-proxy.js'
+import { startFaultProxy } from '../../support/fault-proxy.js'
 import { until } from '../../support/until.js'
 import { times } from '../../support/verdicts.js'
 
-/** The longest that a request waits, and as much again for a machine that is busy with other things. */
+/** The longest that a request waits. */
 const ONE_TIMEOUT_MS = 90
+/** More than a busy machine needs for anything else. */
 const PATIENCE_MS = 1_000
 
 const BUSY_FOR_400_MS = `
@@ -21,10 +22,10 @@ local function ms() local time = redis.call('TIME') return time[1] * 1000 + time
 local till = ms() + 400
 while ms() < till do end`
 
-describe('the breaker to Redis', function () {
+describe('the circuit breaker of Redis', function () {
   this.timeout(20_000)
   let redis: OwnEngine
-  let line: UnreliableLine
+  let proxy: FaultProxy
   let onlooker: Onlooker
   const open: RedisCircuitBreaker[] = []
 
@@ -34,7 +35,7 @@ describe('the breaker to Redis', function () {
 
   beforeEach(async () => {
     await redis.start()
-    line = await anUnreliableLine(redis.url)
+    proxy = await startFaultProxy(redis.url)
     onlooker = new Onlooker(redis.url)
     await onlooker.client.flushall()
   })
@@ -43,12 +44,12 @@ describe('the breaker to Redis', function () {
     await redis.start()
     await Promise.all(open.splice(0).map((breaker) => breaker.close()))
     onlooker.close()
-    await line.close()
+    await proxy.close()
   })
 
   after(() => redis?.stop())
 
-  async function aCircuitBreaker(url = line.url, connectWithinMs = 5_000) {
+  async function aCircuitBreaker(url = `redis://${proxy.address}`, connectWithinMs = 5_000) {
     const client = makeRedisClient(url)
     const breaker = new RedisCircuitBreaker(client, { probe: (probing) => probing.set('probe', '1') })
     open.push(breaker)
@@ -62,13 +63,13 @@ describe('the breaker to Redis', function () {
     return until(isUp ? 'the breaker is up' : 'the breaker is down', () => breaker.isUp === isUp, 10_000)
   }
 
-  it('answers what Redis answers, and tells its listeners once that it is up', async () => {
+  it('returns the responses of Redis, and reports once that Redis is up', async () => {
     const { changes, increment } = await aCircuitBreaker()
     expect([await increment(), await increment()]).to.deep.equal([1, 2])
     expect(changes).to.deep.equal([true])
   })
 
-  it('with nothing at the other end resolves its start in time, says so once, and refuses at once what cannot have been executed', async () => {
+  it('connects in time without a server, reports so once, and rejects commands at once as not executed', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker(`redis://127.0.0.1:${await freePort()}`, 100)
     expect([breaker.isUp, changes]).to.deep.equal([false, [false]])
     const beganMs = performance.now()
@@ -77,7 +78,7 @@ describe('the breaker to Redis', function () {
     expect(performance.now() - beganMs).to.be.below(PATIENCE_MS)
   })
 
-  it('comes up by itself when Redis is started after it', async () => {
+  it('closes when Redis starts after it', async () => {
     await redis.kill()
     const { breaker, changes, increment } = await aCircuitBreaker(redis.url, 100)
     expect(changes).to.deep.equal([false])
@@ -87,7 +88,7 @@ describe('the breaker to Redis', function () {
     expect(changes).to.deep.equal([false, true])
   })
 
-  it('on a frozen Redis lets 200 callers at once and 200 more one by one wait for one time-out together', async () => {
+  it('delays 200 commands on a frozen Redis by one timeout, and 200 more not at all', async () => {
     const { changes, increment } = await aCircuitBreaker(redis.url)
     await redis.freeze()
     const beganMs = performance.now()
@@ -105,7 +106,7 @@ describe('the breaker to Redis', function () {
     console.error(`      frozen: 200 at once in ${firstMs.toFixed(0)} ms, 200 in sequence in ${(allMs - firstMs).toFixed(1)} ms`)
   })
 
-  it('sends nothing a second time: what a frozen Redis was asked is executed once when it thaws', async () => {
+  it('never sends a command twice: a frozen Redis executes each once when it thaws', async () => {
     const { breaker, increment } = await aCircuitBreaker(redis.url)
     await redis.freeze()
     await times(20, () => rejection(increment()))
@@ -114,15 +115,26 @@ describe('the breaker to Redis', function () {
     expect(await increment()).to.equal(21)
   })
 
+  it('reads responses that have arrived before it opens, if this process was busy', async () => {
+    const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
+    const reply = increment()
+    // The command is sent before the process is busy, and the response arrives meanwhile.
+    await new Promise((resolve) => setImmediate(resolve))
+    const endMs = performance.now() + 3 * ONE_TIMEOUT_MS
+    while (performance.now() < endMs);
+    expect(await reply).to.equal(1)
+    expect([breaker.isUp, changes]).to.deep.equal([true, [true]])
+  })
+
   for (const [how, pause] of [
     ['paused by CLIENT PAUSE', (client: Onlooker['client']) => client.call('CLIENT', 'PAUSE', '400', 'ALL')],
     ['busy with one command', (client: Onlooker['client']) => client.eval(BUSY_FOR_400_MS, 0)],
   ] as const) {
-    it(`on a Redis that is ${how} goes down once, and up again when it answers`, async () => {
+    it(`opens once on a Redis that is ${how}, and closes when it responds`, async () => {
       const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
       const paused = pause(onlooker.client).catch(() => undefined)
       if (how.startsWith('paused')) await paused
-      await until('it does not answer', async () => (await increment().catch(() => 'away')) === 'away')
+      await until('Redis does not respond', async () => (await increment().catch(() => 'down')) === 'down')
       expect(breaker.isUp).to.equal(false)
       await untilIs(true, breaker)
       expect(await increment()).to.be.a('number')
@@ -130,9 +142,9 @@ describe('the breaker to Redis', function () {
     })
   }
 
-  it('stays down while every answer comes too late: it does not make one caller after another wait', async () => {
+  it('stays open while every response is late, so that only one command waits', async () => {
     const { changes, breaker, increment } = await aCircuitBreaker()
-    line.delayMs = 200
+    proxy.delayMs = 200
     const endMs = performance.now() + 2_500
     let waited = 0
     while (performance.now() < endMs) {
@@ -142,18 +154,18 @@ describe('the breaker to Redis', function () {
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
     expect([waited, changes]).to.deep.equal([1, [true, false]])
-    line.delayMs = 0
+    proxy.delayMs = 0
     await untilIs(true, breaker)
     expect(changes).to.deep.equal([true, false, true])
   })
 
-  it('gives up a connection on which nothing comes through any more, and takes a new one', async () => {
+  it('replaces a connection that has fallen silent', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker()
-    line.fallSilent()
+    proxy.fallSilent()
     expect(await rejection(increment()))
       .to.be.instanceOf(RedisUnavailable)
       .with.property('maybeExecuted', true)
-    line.pass()
+    proxy.pass()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(1)
     expect(changes).to.deep.equal([true, false, true])
@@ -163,15 +175,15 @@ describe('the breaker to Redis', function () {
     ['without a password', ''],
     ['with a password', 'hunter2'],
   ] as const) {
-    it(`gives up a connection, too, that was made while nothing came through, ${how}`, async () => {
+    it(`replaces a connection that was silent from the start, ${how}`, async () => {
       if (password) await onlooker.client.config('SET', 'requirepass', password)
       try {
-        const { breaker, increment } = await aCircuitBreaker(line.url.replace('redis://', `redis://${password && `:${password}@`}`))
-        line.fallSilent()
+        const { breaker, increment } = await aCircuitBreaker(`redis://${password && `:${password}@`}${proxy.address}`)
+        proxy.fallSilent()
         expect(await rejection(increment())).to.be.instanceOf(RedisUnavailable)
-        const { connections } = line
-        await until('it has connected anew', () => line.connections > connections)
-        line.pass()
+        const { connections } = proxy
+        await until('it has a new connection', () => proxy.connections > connections)
+        proxy.pass()
         await untilIs(true, breaker)
         expect(await increment()).to.equal(1)
       } finally {
@@ -180,26 +192,26 @@ describe('the breaker to Redis', function () {
     })
   }
 
-  it('says of a command whose answer was lost that it may have been executed, and it was, once', async () => {
+  it('reports a command whose response was lost as maybe executed, and it was, once', async () => {
     const { breaker, increment } = await aCircuitBreaker()
-    line.dropReplies()
+    proxy.dropReplies()
     expect(await rejection(increment()))
       .to.be.instanceOf(RedisUnavailable)
       .with.property('maybeExecuted', true)
-    line.pass()
+    proxy.pass()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(2)
   })
 
-  it('says of a command on a connection that is closed under it that it may have been executed', async () => {
+  it('reports a command as maybe executed if its connection is closed', async () => {
     const { increment } = await aCircuitBreaker()
-    line.dropReplies()
+    proxy.dropReplies()
     const asked = [rejection(increment()), rejection(increment())]
-    line.cut()
+    proxy.cut()
     for (const failure of await Promise.all(asked)) expect(failure).to.be.instanceOf(RedisUnavailable).with.property('maybeExecuted', true)
   })
 
-  it('says of a command that Redis refused that it was not executed', async () => {
+  it('reports a command that Redis rejected as not executed', async () => {
     const { client, breaker } = await aCircuitBreaker()
     await client.set('text', 'no number')
     expect(await rejection(breaker.call((sending) => sending.incr('text'))))
@@ -207,7 +219,7 @@ describe('the breaker to Redis', function () {
       .with.property('maybeExecuted', false)
   })
 
-  it('tells its listeners once of each change, however often Redis goes and comes back', async () => {
+  it('reports each change of state once', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
     for (let round = 0; round < 3; round++) {
       await redis.kill()
@@ -219,23 +231,23 @@ describe('the breaker to Redis', function () {
     expect(changes).to.deep.equal([true, false, true, false, true, false, true])
   })
 
-  it('notices a connection that Redis closes though nobody asks anything', async () => {
+  it('opens when Redis closes the connection, without a command', async () => {
     const { breaker } = await aCircuitBreaker(redis.url)
     await redis.kill()
     await untilIs(false, breaker)
   })
 
-  it('tells nobody that Redis is away when it is closed itself', async () => {
+  it('reports nothing when it is closed itself', async () => {
     const { client, breaker, changes } = await aCircuitBreaker()
     await breaker.close()
     await until('the client has ended', () => client.status === 'end')
     expect(changes).to.deep.equal([true])
   })
 
-  it('is closed in time while Redis is away, and tells nobody', async () => {
+  it('is closed in time during an outage, and reports nothing', async () => {
     const { breaker, changes } = await aCircuitBreaker()
-    line.fallSilent()
-    line.cut()
+    proxy.fallSilent()
+    proxy.cut()
     await untilIs(false, breaker)
     const beganMs = performance.now()
     await breaker.close()

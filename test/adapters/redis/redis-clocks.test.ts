@@ -14,10 +14,10 @@ import { times } from '../../support/verdicts.js'
 
 const AMPLE = someQuotaRules({ limits: { minute: 100_000, day: 1_000_000 } })
 const SKEW_MS = 500
-/** What an answer may take on a machine that is busy with other things, at the beginning of an outage. */
+/** The longest that a response takes on a busy machine. */
 const LATE_MS = 150
 
-describe('replicas whose clocks are a second apart', function () {
+describe('replicas whose clocks differ by a second', function () {
   this.timeout(30_000)
   let redis: OwnEngine
   let replicas: RedisReplica[]
@@ -38,11 +38,11 @@ describe('replicas whose clocks are a second apart', function () {
 
   after(() => redis?.stop())
 
-  it('report one reset for each minute and day of each key, before an outage, during it and after it', async () => {
+  it('return one reset for each minute and day of each key before, during and after an outage', async () => {
     const seen: { keyId: string; quota: Quota; isShared: boolean }[] = []
     // Keys whose minutes end during the test, one after the other.
     const keyIds = keysThatTurnInSeconds(8)
-    const look = async () => {
+    const sample = async () => {
       await times(keyIds.length, async (index) => {
         const keyId = keyIds[index] ?? ''
         for (const { quotas, connection } of replicas) {
@@ -52,17 +52,17 @@ describe('replicas whose clocks are a second apart', function () {
       })
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
-    const lookFor = async (ms: number) => {
+    const sampleFor = async (ms: number) => {
       const endMs = performance.now() + ms
-      while (performance.now() < endMs) await look()
+      while (performance.now() < endMs) await sample()
     }
-    await lookFor(2_000)
+    await sampleFor(2_000)
     await redis.kill()
     await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
-    await lookFor(4_000)
+    await sampleFor(4_000)
     await redis.start()
     await Promise.all(replicas.map((replica) => untilUp(replica)))
-    await lookFor(1_000)
+    await sampleFor(1_000)
 
     const resets = new Map<string, Set<number>>()
     for (const { keyId, quota } of seen) {
@@ -77,10 +77,10 @@ describe('replicas whose clocks are a second apart', function () {
     expect([...resets].filter(([, values]) => values.size !== 1)).to.deep.equal([])
     expect(resets.size).to.be.above(keyIds.length * 2 + 3)
     expect(alone.length).to.be.above(200)
-    console.error(`      ${seen.length} answers (${alone.length} without Redis), ${resets.size} windows, one reset each`)
+    console.error(`      ${seen.length} responses (${alone.length} without Redis), ${resets.size} windows, one reset each`)
   })
 
-  it('decide by the clock of Redis while they cannot ask it: never behind it, and ahead by no more than an answer takes', async () => {
+  it('decide by the clock of Redis in an outage: never behind it, and ahead by at most the time of a response', async () => {
     await times(20, (index) => takeOne(replicas[index % 2]?.quotas ?? failed(), 'key_one', AMPLE))
     await redis.kill()
     await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
@@ -91,7 +91,7 @@ describe('replicas whose clocks are a second apart', function () {
     }
   })
 
-  it('decide by their own clock as long as Redis has never answered', async () => {
+  it('decide by their own clock until Redis has responded once', async () => {
     const [ahead] = await Promise.all(
       [SKEW_MS].map((skewMs) => redis.kill().then(() => aRedisReplica(redis.url, { localClock: clockThatIsOff(skewMs) }))),
     )
@@ -103,7 +103,7 @@ describe('replicas whose clocks are a second apart', function () {
 })
 
 describe('the shared clock', () => {
-  it('is the local one until it has heard of the other, and then goes on from what it heard last', () => {
+  it('is the local clock until it knows the other one, and then continues from the last observation', () => {
     const local = new MovableClock(1_000_000)
     const shared = new SharedClock(local)
     expect(shared.nowMs()).to.equal(1_000_000)
@@ -115,11 +115,11 @@ describe('the shared clock', () => {
     expect(shared.nowMs()).to.equal(1_000_300)
   })
 
-  it('is never behind the other, and ahead by what the question took to get there', () => {
+  it('is never behind the other clock, and ahead by the time that the command took to arrive', () => {
     const local = new MovableClock(1_000_000)
     const shared = new SharedClock(local)
     const sentAtMs = local.nowMs()
-    // 30 ms there, 50 ms back; the other clock is 500 ms ahead.
+    // 30 ms to the server, 50 ms back; its clock is 500 ms ahead.
     const theirs = 1_000_030 + 500
     local.advanceMs(80)
     shared.observe(theirs, sentAtMs)
@@ -131,7 +131,7 @@ function clockThatIsOff(byMs: number): Clock {
   return { nowMs: () => Date.now() + byMs }
 }
 
-/** Of each of the next seconds a key whose minute ends in it. */
+/** For each of the next seconds, a key whose minute ends in it. */
 function keysThatTurnInSeconds(seconds: number): string[] {
   const nowSeconds = Math.floor(Date.now() / 1000)
   return Array.from({ length: seconds }, (_, index) => {

@@ -7,18 +7,18 @@ import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica, RedisReplicaOptions } from '../../support/redis-replica.js'
 import { aRedisReplica, Onlooker, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
-import type { UnreliableLine } from '../../support/unreliable-line.js'
-import { anUnreliableLine } from '../../support/unreliable-line.js'
+import type { FaultProxy } from '../../support/fault-proxy.js'
+import { startFaultProxy } from '../../support/fault-proxy.js'
 import { until } from '../../support/until.js'
 import { admittedOf, chargeOf, inSequence, times } from '../../support/verdicts.js'
 
 const FREE = someQuotaRules()
 const KEY = 'key_one'
 
-describe('the quotas of a replica whose Redis is away', function () {
+describe('the quotas of a replica while Redis is unavailable', function () {
   this.timeout(20_000)
   let redis: OwnEngine
-  let line: UnreliableLine
+  let proxy: FaultProxy
   let onlooker: Onlooker
   let clock: MovableClock
   const open: RedisReplica[] = []
@@ -29,7 +29,7 @@ describe('the quotas of a replica whose Redis is away', function () {
 
   beforeEach(async () => {
     clock = new MovableClock()
-    line = await anUnreliableLine(redis.url)
+    proxy = await startFaultProxy(redis.url)
     onlooker = new Onlooker(redis.url)
     await onlooker.client.flushall()
   })
@@ -38,25 +38,25 @@ describe('the quotas of a replica whose Redis is away', function () {
     await redis.start()
     await Promise.all(open.splice(0).map((replica) => replica.close()))
     onlooker.close()
-    await line.close()
+    await proxy.close()
   })
 
   after(() => redis?.stop())
 
-  async function aReplica(options: RedisReplicaOptions = {}, url = line.url): Promise<RedisReplica> {
+  async function aReplica(options: RedisReplicaOptions = {}, url = `redis://${proxy.address}`): Promise<RedisReplica> {
     const replica = await aRedisReplica(url, { clock, ...options })
     open.push(replica)
-    if (url === line.url) await untilUp(replica)
+    if (url === `redis://${proxy.address}`) await untilUp(replica)
     return replica
   }
 
-  /** Redis goes, and the replica has seen it. */
-  async function goAway(...replicas: RedisReplica[]): Promise<void> {
+  /** Kills Redis. Resolves when the replicas have noticed. */
+  async function loseRedis(...replicas: RedisReplica[]): Promise<void> {
     await redis.kill()
     for (const replica of replicas) await untilUnavailable(replica)
   }
 
-  async function comeBack(...replicas: RedisReplica[]): Promise<void> {
+  async function restoreRedis(...replicas: RedisReplica[]): Promise<void> {
     await redis.start()
     for (const replica of replicas) await untilUp(replica)
   }
@@ -68,49 +68,42 @@ describe('the quotas of a replica whose Redis is away', function () {
       return usedOfMinute === minute && usedOfDay === day
     })
 
-  describe('what it gives out', () => {
-    it('of a key that it does not know is its part of the plan, rounded up, in both windows', async () => {
-      for (const [replicas, perMinute, perDay] of [
-        [1, 60, 1000],
-        [2, 30, 500],
-        [7, 9, 143],
-        [100, 1, 10],
-      ] as const) {
-        const replica = await aReplica({ replicas }, `redis://127.0.0.1:${await freePort()}`)
-        expect(admittedOf(await times(200, () => take(replica, `key_${replicas}`)))).to.equal(perMinute)
-        let admitted = perMinute
-        for (let minute = 0; minute < 40; minute++) {
-          clock.advanceSeconds(60)
-          admitted += admittedOf(await times(70, () => take(replica, `key_${replicas}`)))
-        }
-        expect(admitted).to.equal(Math.min(perDay, 41 * perMinute))
+  describe('the share that it grants', () => {
+    it('of an unknown key is its part of the limits, rounded up, in both windows', async () => {
+      const replica = await aReplica({ replicas: 7 }, `redis://127.0.0.1:${await freePort()}`)
+      expect(admittedOf(await times(200, () => take(replica)))).to.equal(9)
+      let admitted = 9
+      for (let minute = 0; minute < 40; minute++) {
+        clock.advanceSeconds(60)
+        admitted += admittedOf(await times(70, () => take(replica)))
       }
+      expect(admitted).to.equal(143)
     })
 
-    it('of a key that it knows is its part of what all replicas had left, in both windows', async () => {
+    it('of a known key is its part of what all replicas had left, in both windows', async () => {
       const [first, second] = [await aReplica({ replicas: 3 }), await aReplica({ replicas: 3 })]
       const rules = someQuotaRules({ limits: { minute: 60, day: 100 } })
       await inSequence(50, (index) => take(index % 2 ? first : second, KEY, rules))
-      await goAway(first, second)
-      // Of 10 and 11, as the last answers of each said.
+      await loseRedis(first, second)
+      // Of 10 and 11, by the last response to each replica.
       expect(admittedOf(await times(100, () => take(first, KEY, rules)))).to.equal(4)
       expect(admittedOf(await times(100, () => take(second, KEY, rules)))).to.equal(4)
       clock.advanceSeconds(60)
-      // ceil(50 / 3) of the day, less 4; the minute has 20 again.
+      // ceil(50 / 3) of the day, less 4. The share of the minute is 20 again.
       expect(admittedOf(await times(100, () => take(first, KEY, rules)))).to.equal(17 - 4)
     })
 
-    it('of a window that is used up is nothing, until that window is over', async () => {
+    it('of an exhausted window is nothing until that window ends', async () => {
       const replica = await aReplica({ replicas: 3 })
       await times(61, () => take(replica))
-      await goAway(replica)
+      await loseRedis(replica)
       const rejections = await times(50, () => take(replica))
       expect(new Set(rejections.map(({ kind }) => kind))).to.deep.equal(new Set(['exhausted']))
       clock.advanceSeconds(60)
       expect(admittedOf(await times(50, () => take(replica)))).to.equal(20)
     })
 
-    it('of a key that is banned is nothing, until the ban is over', async () => {
+    it('of a banned key is nothing until the ban ends', async () => {
       const replica = await aReplica({ replicas: 2 })
       const rules = someQuotaRules({ limits: { minute: 2 }, ban: someBanRules({ graceMs: 0, minStrikes: 2, firstMs: 90_000 }) })
       await inSequence(5, async () => {
@@ -118,7 +111,7 @@ describe('the quotas of a replica whose Redis is away', function () {
         return take(replica, KEY, rules)
       })
       const endMs = clock.nowMs() + 90_000
-      await goAway(replica)
+      await loseRedis(replica)
       clock.advanceSeconds(60)
       const verdict = await take(replica, KEY, rules)
       expect(verdict).to.include({ kind: 'banned', retryAfterSeconds: 30 })
@@ -129,30 +122,30 @@ describe('the quotas of a replica whose Redis is away', function () {
       expect((await take(replica, KEY, rules)).kind).to.equal('admitted')
     })
 
-    it('is nothing to a record of a key that is older than one that it has seen', async () => {
+    it('is not granted to a stale record of the key', async () => {
       const replica = await aReplica()
       await replica.quotas.take(KEY, FREE, { version: 3 })
-      await goAway(replica)
-      expect(await replica.quotas.take(KEY, FREE, { version: 2 })).to.deep.equal({ kind: 'outdated' })
+      await loseRedis(replica)
+      expect(await replica.quotas.take(KEY, FREE, { version: 2 })).to.deep.equal({ kind: 'stale' })
       expect((await replica.quotas.take(KEY, FREE, { version: 2, justRead: true })).kind).to.equal('admitted')
     })
 
-    it('is no more than a plan in a minute though Redis goes and comes back all the time', async () => {
+    it('is at most one limit per minute in total if Redis is lost and restored repeatedly', async () => {
       const replica = await aReplica({ replicas: 1 })
       let admitted = 0
       for (let round = 0; round < 4; round++) {
         admitted += admittedOf(await times(25, () => take(replica)))
-        await goAway(replica)
+        await loseRedis(replica)
         admitted += admittedOf(await times(25, () => take(replica)))
-        await comeBack(replica)
+        await restoreRedis(replica)
       }
       expect(admitted).to.equal(60)
       await usedIs(60, 60)
     })
 
-    it('is no more than a plan in a minute though every answer comes too late', async () => {
+    it('is at most one limit, in addition to that of Redis, if every response comes too late', async () => {
       const replica = await aReplica({ replicas: 1 })
-      line.delayMs = 150
+      proxy.delayMs = 150
       let admitted = 0
       const endMs = performance.now() + 2_000
       while (performance.now() < endMs) {
@@ -162,16 +155,16 @@ describe('the quotas of a replica whose Redis is away', function () {
       expect(admitted).to.be.within(1, 120)
     })
 
-    it('is no more than a plan in a minute though it loses Redis each time that it tells what it gave out', async () => {
+    it('is at most one limit per minute in total if each reconciliation loses Redis again', async () => {
       const replica = await aReplica({ replicas: 1 })
       let admitted = 0
-      replica.connection.breaker.onChange((isUp) => isUp && line.fallSilent())
-      line.fallSilent()
+      replica.connection.breaker.onChange((isUp) => isUp && proxy.fallSilent())
+      proxy.fallSilent()
       for (let round = 0; round < 3; round++) {
         admitted += admittedOf(await times(80, () => take(replica)))
         const changes = replica.changes.length
-        line.pass()
-        await until('it was back, and is away', async () => {
+        proxy.pass()
+        await until('Redis was used and was lost again', async () => {
           admitted += admittedOf([await take(replica)])
           return replica.changes.length >= changes + 2 && !replica.connection.breaker.isUp
         })
@@ -179,98 +172,66 @@ describe('the quotas of a replica whose Redis is away', function () {
       expect(admitted).to.equal(60)
     })
 
-    it('is no more than a plan in a minute though a third of all answers are lost', async () => {
+    it('is at most one limit, in addition to that of Redis, if a third of the responses are lost', async () => {
       const replica = await aReplica({ replicas: 1 })
       let admitted = 0
       for (let round = 0; round < 3; round++) {
-        line.dropReplies()
+        proxy.dropReplies()
         admitted += admittedOf(await times(40, () => take(replica)))
         admitted += admittedOf(await times(40, () => take(replica)))
-        line.pass()
+        proxy.pass()
         await untilUp(replica)
       }
       expect(admitted).to.be.within(60, 120)
     })
   })
 
-  describe('when it is back', () => {
-    it('knows of every request that was admitted meanwhile, once', async () => {
+  describe('after an outage, Redis', () => {
+    it('has counted every request of the outage, once', async () => {
       const replica = await aReplica()
       await times(10, () => take(replica))
-      await goAway(replica)
+      await loseRedis(replica)
       expect(admittedOf(await times(30, () => take(replica)))).to.equal(30)
-      await comeBack(replica)
+      await restoreRedis(replica)
       await usedIs(40, 40)
       expect((await take(replica)).quota).to.nested.include({ 'minute.remaining': 19, 'day.remaining': 959 })
-      await goAway(replica)
-      await comeBack(replica)
+      await loseRedis(replica)
+      await restoreRedis(replica)
       await usedIs(41, 41)
     })
 
-    it('knows of what each of two replicas admitted', async () => {
+    it('has counted the requests of two replicas', async () => {
       const both = [await aReplica({ replicas: 2 }), await aReplica({ replicas: 2 })] as const
       await Promise.all(both.map((replica) => take(replica)))
-      await goAway(...both)
+      await loseRedis(...both)
       const admitted = admittedOf((await Promise.all(both.map((replica) => times(50, () => take(replica))))).flat())
       expect(admitted).to.be.within(58, 60)
-      await comeBack(...both)
+      await restoreRedis(...both)
       await usedIs(2 + admitted, 2 + admitted)
     })
 
-    it('knows of 1,000 keys', async () => {
+    it('has counted the requests of 1,000 keys', async () => {
       const replica = await aReplica()
-      await goAway(replica)
+      await loseRedis(replica)
       for (let round = 0; round < 3; round++) await times(1000, (index) => take(replica, `key_${index}`))
-      await comeBack(replica)
+      await restoreRedis(replica)
       for (let index = 0; index < 1000; index++) await usedIs(3, 3, `key_${index}`)
     })
 
-    it('adds requests of a minute that is over to the day alone', async () => {
-      const replica = await aReplica()
-      await times(5, () => take(replica))
-      await goAway(replica)
-      await times(7, () => take(replica))
-      clock.advanceSeconds(60)
-      await times(3, () => take(replica))
-      await comeBack(replica)
-      await usedIs(3, 15)
-    })
-
-    it('adds nothing of a day that is over', async () => {
-      const replica = await aReplica()
-      await goAway(replica)
-      await times(7, () => take(replica))
-      clock.advanceSeconds(86_400)
-      await comeBack(replica)
-      await until('it was told', async () => 'm' in (await onlooker.hash(KEY)))
-      expect(await onlooker.used(KEY)).to.deep.equal([0, 0])
-    })
-
-    it('knows of requests that were given back: those of before, and those of meanwhile', async () => {
+    it('has refunded requests from before and from the outage', async () => {
       const replica = await aReplica()
       const before = await times(10, () => take(replica))
-      await goAway(replica)
+      await loseRedis(replica)
       const meanwhile = await times(10, () => take(replica))
       for (const verdict of [...before.slice(0, 3), ...meanwhile.slice(0, 4)]) await replica.quotas.refund(KEY, chargeOf(verdict), FREE)
       expect((await take(replica)).quota.minute.remaining).to.equal(60 - 20 + 7 - 1)
-      await comeBack(replica)
+      await restoreRedis(replica)
       await usedIs(14, 14)
     })
 
-    it('does not give a request of a minute that is over back to the minute after it', async () => {
+    it('decides with the requests of the outage from the first request on', async () => {
       const replica = await aReplica()
-      const [old] = await times(5, () => take(replica))
-      await goAway(replica)
-      clock.advanceSeconds(60)
-      await times(5, () => take(replica))
-      await replica.quotas.refund(KEY, chargeOf(old), FREE)
-      await comeBack(replica)
-      await usedIs(5, 9)
-    })
-
-    it('decides at once with what was admitted meanwhile: of 200 requests then no more are served than are left', async () => {
-      const replica = await aReplica()
-      await goAway(replica)
+      await loseRedis(replica)
       expect(admittedOf(await times(45, () => take(replica)))).to.equal(45)
       await redis.start()
       let admitted = 45
@@ -284,8 +245,8 @@ describe('the quotas of a replica whose Redis is away', function () {
     })
   })
 
-  describe('frozen in the middle of traffic', () => {
-    it('lets 200 requests wait for one time-out, decides the rest at once, and counts what it admitted exactly when it thaws', async () => {
+  describe('frozen under load, Redis', () => {
+    it('delays 200 requests by one timeout and later ones not at all, and has counted all once it thaws', async () => {
       const rules = someQuotaRules({ limits: { minute: 1000, day: 10_000 } })
       const replica = await aReplica({}, redis.url)
       await times(10, () => take(replica, KEY, rules))
@@ -308,7 +269,7 @@ describe('the quotas of a replica whose Redis is away', function () {
       expect(replica.changes).to.deep.equal([true, false, true])
     })
 
-    it('never serves a key more than its plan though requests that are under way are decided by Redis and here', async () => {
+    it('admits no more than the limit, although requests in flight are decided twice', async () => {
       const replica = await aReplica({}, redis.url)
       const before = await times(50, () => take(replica))
       await redis.freeze()
@@ -319,90 +280,82 @@ describe('the quotas of a replica whose Redis is away', function () {
       expect(admittedOf([...before, ...meanwhile, ...after])).to.equal(60)
       await usedIs(60, 60)
     })
-
-    it('refuses and admits as before for keys that nobody else had used', async () => {
-      const replica = await aReplica({ replicas: 2 }, redis.url)
-      await redis.freeze()
-      const verdicts = await times(200, (index) => take(replica, `key_${index % 4}`))
-      expect(admittedOf(verdicts)).to.equal(4 * 30)
-      for (const { quota } of verdicts) expect(quota.binding.remaining).to.be.within(0, 59)
-    })
   })
 
-  describe('behind a line that loses answers after Redis has decided', () => {
-    it('counts each admitted request once, whether its answer was lost or it was decided here', async () => {
+  describe('when responses are lost after Redis has decided', () => {
+    it('counts each admitted request once, whether its response was lost or the replica decided', async () => {
       const replica = await aReplica()
       await times(5, () => take(replica))
-      line.dropReplies()
+      proxy.dropReplies()
       const lost = await times(12, () => take(replica))
       const own = await times(9, () => take(replica))
       expect(admittedOf([...lost, ...own])).to.equal(21)
       expect(await onlooker.used(KEY)).to.deep.equal([17, 17])
-      line.pass()
+      proxy.pass()
       await untilUp(replica)
       await usedIs(26, 26)
     })
 
-    it('counts refunds once, too', async () => {
+    it('counts each refund once', async () => {
       const replica = await aReplica()
       const charges = (await times(10, () => take(replica))).map(chargeOf)
-      line.dropReplies()
+      proxy.dropReplies()
       await times(3, (index) => replica.quotas.refund(KEY, charges[index] ?? chargeOf(undefined), FREE))
       await times(2, (index) => replica.quotas.refund(KEY, charges[3 + index] ?? chargeOf(undefined), FREE))
-      line.pass()
+      proxy.pass()
       await untilUp(replica)
       await usedIs(5, 5)
     })
 
-    it('tells what was admitted here once, though the answer to that is lost', async () => {
+    it('counts pending usage once if the response to its reconciliation is lost', async () => {
       const replica = await aReplica()
-      await goAway(replica)
+      await loseRedis(replica)
       await times(8, () => take(replica))
-      // The store was told before and has sent by now what it has to tell.
+      // The store was called before, so it has sent its pending usage by now.
       let isLost = false
       replica.connection.breaker.onChange((isUp) => {
-        if (isUp && !isLost) line.dropReplies()
+        if (isUp && !isLost) proxy.dropReplies()
         isLost = true
       })
       await redis.start()
       await usedIs(8, 8)
       await untilUnavailable(replica)
-      line.pass()
+      proxy.pass()
       await untilUp(replica)
       await take(replica)
       expect(await onlooker.used(KEY)).to.deep.equal([9, 9])
     })
 
-    it('tells strikes that it did not ask Redis for once, though the answer to that is lost', async () => {
+    it('counts strikes from the rejection cache once if the response to their report is lost', async () => {
       const replica = await aReplica()
       await times(80, () => take(replica))
       clock.advanceMs(1_500)
       await inSequence(40, () => take(replica))
       clock.advanceMs(1_000)
-      line.dropReplies()
+      proxy.dropReplies()
       await take(replica)
-      expect((await onlooker.hash(KEY))['s']).to.equal(41)
-      line.pass()
+      expect((await onlooker.hash(KEY)).strikes).to.equal(41)
+      proxy.pass()
       await untilUp(replica)
-      await until('what there is to tell was told', async () => (await take(replica)).kind !== 'admitted')
-      expect((await onlooker.hash(KEY))['s']).to.be.within(41, 42)
+      await until('Redis decides again', async () => (await take(replica)).kind !== 'admitted')
+      expect((await onlooker.hash(KEY)).strikes).to.be.within(41, 42)
     })
   })
 
-  it('neither rejects nor waits on any call, whatever happens to the line, and tells of each change once', async () => {
+  it('neither throws nor waits in any outage, and reports each change of state once', async () => {
     const replica = await aReplica()
     const problems: readonly (() => Promise<void>)[] = [
-      async () => line.fallSilent(),
-      async () => line.dropReplies(),
-      async () => line.cut(),
+      async () => proxy.fallSilent(),
+      async () => proxy.dropReplies(),
+      async () => proxy.cut(),
       () => redis.kill(),
       () => redis.freeze(),
       () => redis.thaw(),
     ]
     let slowestMs = 0
-    let goesOn = true
-    const traffic = times(8, async (worker) => {
-      for (let count = 0; goesOn; count++) {
+    let isRunning = true
+    const load = times(8, async (worker) => {
+      for (let count = 0; isRunning; count++) {
         const beganMs = performance.now()
         const verdict = await take(replica, `key_${worker}_${count % 50}`)
         if ('charge' in verdict && count % 3 === 0) await replica.quotas.refund(`key_${worker}_${count % 50}`, verdict.charge, FREE)
@@ -412,14 +365,14 @@ describe('the quotas of a replica whose Redis is away', function () {
     })
     for (const problem of problems) {
       await problem()
-      // A cut line is a closed connection, which is seen even when it is open again at once.
-      await until('it is seen', () => !replica.connection.breaker.isUp || replica.changes.at(-1) === true, 5_000)
+      // A closed connection is noticed even if it is open again at once.
+      await until('the replica notices', () => !replica.connection.breaker.isUp || replica.changes.at(-1) === true, 5_000)
       await redis.start()
-      line.pass()
+      proxy.pass()
       await untilUp(replica)
     }
-    goesOn = false
-    await traffic
+    isRunning = false
+    await load
     expect(replica.changes.every((isUp, index) => isUp === (index % 2 === 0))).to.equal(true)
     expect(slowestMs).to.be.below(2_000)
     console.error(`      slowest call: ${slowestMs.toFixed(0)} ms; changes: ${replica.changes.length}`)

@@ -1,16 +1,17 @@
 import { expect } from 'chai'
-import { quotaKey, QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
-import type { QuotaReply } from '../../../src/adapters/redis/quota-hash.js'
+import type { TakeReply } from '../../../src/adapters/redis/quota-hash.js'
+import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../../src/adapters/redis/redis-client.js'
 import type { KeyVersion, QuotaState, UsageDelta } from '../../../src/core/quota.js'
-import { rollForward, decide, isOutdated, reconcile } from '../../../src/core/quota.js'
+import { decide, isStale, reconcile, rollForward } from '../../../src/core/quota.js'
 import type { Instant } from '../../../src/core/window.js'
 import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../../src/core/window.js'
 import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
+import { Onlooker } from '../../support/redis-replica.js'
 
 const KEY = 'key_one'
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -26,14 +27,14 @@ const WINDOW = {
 const MINUTE_END_MS = windowResetSeconds('minute', WINDOW.minute, PHASE) * 1000
 const DAY_END_MS = windowResetSeconds('day', WINDOW.day, PHASE) * 1000
 
-/** States on either side of each rule, as of noon. */
+/** States on both sides of each rule, at noon. */
 const STATES: Readonly<Record<string, QuotaState>> = {
   'some left': aState({ used: { minute: 2, day: 20 } }),
   'one left in the minute': aState({ used: { minute: 4, day: 20 } }),
   'one left in the day': aState({ used: { minute: 2, day: 49 } }),
   'minute used up': aState({ used: { minute: 5, day: 20 } }),
   'day used up': aState({ used: { minute: 1, day: 50 } }),
-  'both used up and refused': aState({ used: { minute: 5, day: 50 }, firstRejectionMs: NOON_MS }),
+  'both used up and rejected': aState({ used: { minute: 5, day: 50 }, firstRejectionMs: NOON_MS }),
   'a strike before the last': aState({ used: { minute: 5, day: 20 }, firstRejectionMs: NOON_MS - 5_000, strikes: 4 }),
   'the last strike next': aState({ used: { minute: 5, day: 20 }, firstRejectionMs: NOON_MS - 5_000, strikes: 5 }),
   'the last strike of the day next': aState({ used: { minute: 1, day: 50 }, firstRejectionMs: NOON_MS - 5_000, strikes: 5 }),
@@ -67,7 +68,7 @@ const MOMENTS: Readonly<Record<string, number>> = {
   'the beginning of the day': DAY_END_MS - 86_400_000,
 }
 
-const REPORTS: readonly (UsageDelta | undefined)[] = [
+const DELTAS: readonly (UsageDelta | undefined)[] = [
   undefined,
   { window: WINDOW, strikes: 0, used: { minute: 1, day: 1 } },
   { window: WINDOW, strikes: 0, used: { minute: -9, day: -99 } },
@@ -81,11 +82,13 @@ const KEY_VERSIONS: readonly KeyVersion[] = [{ version: 3 }, { version: 2 }, { v
 describe('the quota script at the millisecond at which something changes', () => {
   let database: RedisDatabase
   let client: RedisClient
+  let onlooker: Onlooker
   let hash: QuotaHash
   const clock = new MovableClock()
 
   before(async function () {
     database = await aRedisDatabase(this)
+    onlooker = new Onlooker(database.url)
     client = makeRedisClient(database.url)
     await client.connect()
     hash = new QuotaHash(client, clock)
@@ -93,28 +96,31 @@ describe('the quota script at the millisecond at which something changes', () =>
 
   after(async () => {
     client?.disconnect()
+    onlooker?.close()
     await database?.release()
   })
 
   for (const [stateName, state] of Object.entries(STATES)) {
-    it(`says what the core says, and leaves what the core leaves, of a key with ${stateName}`, async function () {
+    it(`decides as the core does, and leaves the same state, for a key with ${stateName}`, async function () {
       this.timeout(30_000)
       for (const [momentName, momentMs] of Object.entries(MOMENTS)) {
         for (const offsetMs of [-1, 0, 1]) {
           clock.moveTo(momentMs + offsetMs)
           const at = { nowMs: clock.nowMs(), ...PHASE }
-          for (const report of REPORTS) {
+          for (const delta of DELTAS) {
             for (const keyVersion of KEY_VERSIONS) {
-              const what = `${JSON.stringify({ keyVersion, report })} at ${momentName}, ${offsetMs} ms`
-              await store(client, state)
-              expect(await hash.take(KEY, RULES, keyVersion, report), what).to.deep.equal({ ...taken(state, keyVersion, at, report), at })
-              expect((await hash.peek(KEY, RULES)).state, `left by ${what}`).to.deep.equal(taken(state, keyVersion, at, report).state)
+              const what = `${JSON.stringify({ keyVersion, delta })} at ${momentName}, ${offsetMs} ms`
+              const { outcome, left } = expected(state, keyVersion, at, delta)
+              await onlooker.store(KEY, toFields(state))
+              const rolled = outcome === 'stale' ? rollForward(left, RULES.ban, at) : left
+              expect(await hash.take(KEY, RULES, keyVersion, delta), what).to.deep.equal({ outcome, at, state: rolled })
+              expect((await hash.peek(KEY)).state, `left by ${what}`).to.deep.equal(left)
             }
-            if (!report) continue
-            const settled = reconcile(state, RULES, at, report)
-            await store(client, state)
-            expect(await hash.reconcile(KEY, RULES, report)).to.deep.equal({ became: 'charged', state: settled, at })
-            expect((await hash.peek(KEY, RULES)).state).to.deep.equal(settled)
+            if (!delta) continue
+            await onlooker.store(KEY, toFields(state))
+            const reconciled = reconcile(state, RULES, at, delta)
+            expect(await hash.reconcile(KEY, RULES, delta)).to.deep.equal({ state: reconciled, at })
+            expect((await hash.peek(KEY)).state).to.deep.equal(reconciled)
           }
         }
       }
@@ -122,29 +128,17 @@ describe('the quota script at the millisecond at which something changes', () =>
   }
 })
 
-function taken(state: QuotaState, keyVersion: KeyVersion, at: Instant, report: UsageDelta | undefined): Omit<QuotaReply, 'at'> {
-  if (isOutdated(state, keyVersion)) return { became: 'outdated', state: rollForward(state, RULES.ban, at) }
-  const { verdict, state: after } = decide(state, RULES, at, report)
-  return { became: 'charge' in verdict ? 'charged' : 'refused', state: { ...after, version: keyVersion.version } }
+function expected(state: QuotaState, keyVersion: KeyVersion, at: Instant, delta: UsageDelta | undefined) {
+  if (isStale(keyVersion, state)) return { outcome: 'stale', left: state } as const
+  const { verdict, state: after } = decide(state, RULES, at, delta)
+  const outcome: TakeReply['outcome'] = 'charge' in verdict ? 'charged' : 'rejected'
+  return { outcome, left: { ...after, keyVersion: keyVersion.version } }
 }
 
 function aState(overrides: Partial<QuotaState>): QuotaState {
-  return { window: WINDOW, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, version: 3, ...overrides }
+  return { window: WINDOW, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 3, ...overrides }
 }
 
-/** As the script would have left it. */
-async function store(client: RedisClient, state: QuotaState): Promise<void> {
-  const { window, used, strikes, firstRejectionMs = 0, bannedUntilMs, banLevel, version } = state
-  const all = {
-    m: window.minute,
-    c: used.minute,
-    d: window.day,
-    e: used.day,
-    s: strikes,
-    f: firstRejectionMs,
-    b: bannedUntilMs,
-    l: banLevel,
-  }
-  const fields = Object.fromEntries(Object.entries({ ...all, g: version }).filter(([, value]) => value !== 0))
-  await client.multi().del(quotaKey(KEY)).hset(quotaKey(KEY), fields).exec()
+function toFields({ window, used, firstRejectionMs = 0, ...same }: QuotaState) {
+  return { ...window, minuteUsed: used.minute, dayUsed: used.day, firstRejectionMs, ...same }
 }

@@ -1,242 +1,246 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { MemoryQuotaStore } from '../../../src/adapters/memory/memory-quota-store.js'
-import { RedisQuotaControl } from '../../../src/adapters/redis/redis-quota-control.js'
-import { RedisQuotaStore } from '../../../src/adapters/redis/redis-quota-store.js'
+import type { CacheableQuotaStore } from '../../../src/adapters/redis/rejection-cache.js'
 import { RejectionCache } from '../../../src/adapters/redis/rejection-cache.js'
-import type { QuotaRules, QuotaState, Verdict } from '../../../src/core/quota.js'
-import { decide } from '../../../src/core/quota.js'
-import type { Instant } from '../../../src/core/window.js'
+import type { Charge, KeyVersion, QuotaRules, QuotaState, UsageDelta } from '../../../src/core/quota.js'
+import { decide, refund } from '../../../src/core/quota.js'
+import type { WindowNumbers } from '../../../src/core/window.js'
 import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
-import { aPatientConnection, aRedisReplica, Onlooker } from '../../support/redis-replica.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
+import { aRedisReplica } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
-import { until } from '../../support/until.js'
-import { chargeOf, times } from '../../support/verdicts.js'
+import { chargeOf, inSequence, times } from '../../support/verdicts.js'
 
 const SEED = 20_261_127
-const NOON_MS = Date.UTC(2026, 10, 20, 12)
-const RECORD = { version: 1 }
+const RECORD: KeyVersion = { version: 1 }
 const SMALL = someQuotaRules({ limits: { minute: 2, day: 1000 } })
+const BANNING = someQuotaRules({ limits: { minute: 2 }, ban: someBanRules({ graceMs: 0, minStrikes: 5 }) })
+/** Rejections by the store after which a key is rejected from the cache. */
+const REJECTIONS = 10
 
-/** Ten requests over the limit of a key that Redis would refuse: as many as make it one that hammers. */
-const HAMMERING = 10
-
-describe('the memory of rejections', () => {
-  it('answers for a key from the tenth rejection within a second on, and not before', () => {
-    const { memory, at, state } = refusedKey()
-    for (let rejection = 1; rejection <= HAMMERING; rejection++) {
-      expect(memory.refuse('key_one', SMALL, RECORD, at(rejection * 100 - 1)), `after ${rejection - 1}`).to.equal(undefined)
-      memory.remember('key_one', RECORD, state, at(rejection * 99))
-    }
-    expect(memory.refuse('key_one', SMALL, RECORD, at(991))).to.nested.include({ 'verdict.kind': 'exhausted', isStrike: false })
-    expect(memory.refuse('key_two', SMALL, RECORD, at(991))).to.equal(undefined)
+describe('the rejection cache', () => {
+  it('rejects a key after its tenth rejection within a second, not before, and no other key', async () => {
+    const { take, fromCache } = await anExhaustedKey()
+    for (let count = 1; count <= REJECTIONS; count++) expect(await fromCache(), `rejection ${count}`).to.equal(false)
+    expect(await fromCache()).to.equal(true)
+    expect((await take({ keyId: 'key_two' })).kind).to.equal('admitted')
   })
 
-  it('never answers for a key that is refused nine times a second, however long', () => {
-    const { memory, at, state } = refusedKey()
-    for (let rejection = 0; rejection < 300; rejection++) {
-      const now = at(rejection * 112)
-      expect(memory.refuse('key_one', SMALL, RECORD, now)).to.equal(undefined)
-      memory.remember('key_one', RECORD, state, now)
+  it('never rejects a key that the store rejects nine times per second', async () => {
+    const { clock, fromCache } = await anExhaustedKey({ rules: someQuotaRules({ limits: { minute: 1000, day: 2 } }) })
+    for (let count = 0; count < 300; count++) {
+      clock.advanceMs(112)
+      expect(await fromCache()).to.equal(false)
     }
   })
 
-  it('answers for one second, then Redis is asked once, and it answers for another', () => {
-    const { memory, at, state } = hammeringKey()
-    expect(memory.refuse('key_one', SMALL, RECORD, at(999))).not.to.equal(undefined)
-    expect(memory.refuse('key_one', SMALL, RECORD, at(1000))).to.equal(undefined)
-    memory.remember('key_one', RECORD, state, at(1000))
-    expect(memory.refuse('key_one', SMALL, RECORD, at(1999))).not.to.equal(undefined)
-    expect(memory.refuse('key_one', SMALL, RECORD, at(2000))).to.equal(undefined)
+  it('rejects for one second, then calls the store once, and rejects for another second', async () => {
+    const { clock, fromCache } = await aCachedKey()
+    clock.advanceMs(999)
+    expect(await fromCache()).to.equal(true)
+    clock.advanceMs(1)
+    expect(await inSequence(2, () => fromCache())).to.deep.equal([false, true])
+    clock.advanceMs(999)
+    expect(await fromCache()).to.equal(true)
   })
 
-  it('has forgotten a key that hammered a second after it last answered', () => {
-    const { memory, at, state } = hammeringKey()
-    memory.remember('key_one', RECORD, state, at(2000))
-    expect(memory.refuse('key_one', SMALL, RECORD, at(2001))).to.equal(undefined)
+  it('forgets a key one second after it last rejected it', async () => {
+    const { clock, fromCache } = await aCachedKey()
+    clock.advanceMs(2_000)
+    expect(await inSequence(2, () => fromCache())).to.deep.equal([false, false])
   })
 
-  it('is silent for another record of the key, for one that was just read, and when it is told to forget', () => {
-    const { memory, at } = hammeringKey()
-    expect(memory.refuse('key_one', SMALL, { version: 2 }, at(1))).to.equal(undefined)
-    expect(memory.refuse('key_one', SMALL, { version: 0 }, at(1))).to.equal(undefined)
-    expect(memory.refuse('key_one', SMALL, { ...RECORD, justRead: true }, at(1))).to.equal(undefined)
-    expect(memory.refuse('key_one', SMALL, RECORD, at(1))).not.to.equal(undefined)
-    memory.forget('key_one')
-    expect(memory.refuse('key_one', SMALL, RECORD, at(1))).to.equal(undefined)
-    const cleared = hammeringKey()
-    cleared.memory.clear()
-    expect(cleared.memory.refuse('key_one', SMALL, RECORD, at(1))).to.equal(undefined)
+  it('calls the store for another record of the key, for a record that was just read, and after a refund', async () => {
+    const { cache, charge, fromCache } = await aCachedKey()
+    expect(await fromCache({ version: 1, justRead: true })).to.equal(false)
+    expect(await fromCache({ version: 0 })).to.equal(false)
+    const other = await aCachedKey()
+    expect(await other.fromCache({ version: 2 })).to.equal(false)
+    expect(await fromCache()).to.equal(false)
+    const refunded = await aCachedKey()
+    await refunded.cache.refund('key_one', charge, SMALL)
+    expect(await refunded.fromCache()).to.equal(false)
+    expect(await takeOne(cache, 'key_three', SMALL)).to.include({ kind: 'admitted' })
   })
 
-  it('never admits: where the window ends, the ban does or the limits are higher, Redis is asked', () => {
-    const ending = hammeringKey({ at: NOON_MS + 59_500 })
-    expect(ending.memory.refuse('key_one', SMALL, RECORD, ending.at(499))).not.to.equal(undefined)
-    expect(ending.memory.refuse('key_one', SMALL, RECORD, ending.at(500))).to.equal(undefined)
-    const banned = hammeringKey({
-      state: { ...refusedKey().state, used: { minute: 0, day: 2 }, bannedUntilMs: NOON_MS + 300, banLevel: 1 },
-    })
-    expect(banned.memory.refuse('key_one', SMALL, RECORD, banned.at(299))).to.nested.include({ 'verdict.kind': 'banned', isStrike: false })
-    expect(banned.memory.refuse('key_one', SMALL, RECORD, banned.at(300))).to.equal(undefined)
-    const upgraded = hammeringKey()
-    expect(upgraded.memory.refuse('key_one', someQuotaRules({ limits: { minute: 3 } }), RECORD, upgraded.at(1))).to.equal(undefined)
+  it('never admits: it calls the store when the window or the ban ends, and for higher limits', async () => {
+    const { clock, store, take } = await aCachedKey()
+    clock.moveTo(minuteEndOf(store.state) - 1)
+    await inSequence(REJECTIONS + 1, () => take())
+    clock.advanceMs(1)
+    expect((await take()).kind).to.equal('admitted')
+
+    const banned = await aCachedKey({ rules: someQuotaRules({ ...BANNING, ban: { ...BANNING.ban, firstMs: 300 } }), passesMs: 1 })
+    expect((await banned.take()).kind).to.equal('banned')
+    banned.clock.moveTo(banned.store.state.bannedUntilMs - 1)
+    expect(await banned.fromCache()).to.equal(true)
+    banned.clock.advanceMs(1)
+    expect(await banned.fromCache()).to.equal(false)
+
+    const upgraded = await aCachedKey()
+    expect((await upgraded.take({ rules: someQuotaRules({ limits: { minute: 3 } }) })).kind).to.equal('admitted')
   })
 
-  it('counts the strikes that it swallows, and never begins a ban: Redis is asked for the strike that would', () => {
-    const rules = someQuotaRules({ limits: { minute: 2 }, ban: someBanRules({ graceMs: 0, minStrikes: 5 }) })
-    const { memory, at } = hammeringKey()
-    const cached = [1, 2, 3, 4].map((ms) => memory.refuse('key_one', rules, RECORD, at(ms)))
-    expect(cached.map((each) => each?.isStrike)).to.deep.equal([true, true, true, true])
-    expect(cached.map((each) => each?.state.strikes)).to.deep.equal([1, 2, 3, 4])
-    expect(memory.refuse('key_one', rules, RECORD, at(5))).to.equal(undefined)
-    expect(memory.refuse('key_one', rules, RECORD, at(6))).to.equal(undefined)
+  it('reports its strikes with the next decision, and lets the store decide the strike that begins a ban', async () => {
+    const rules = someQuotaRules({ ...BANNING, ban: someBanRules({ graceMs: 0, minStrikes: 5 }) })
+    const { clock, store, take, fromCache } = await aCachedKey({ rules })
+    clock.advanceMs(1)
+    expect(await inSequence(4, () => fromCache())).to.deep.equal([true, true, true, true])
+    expect(store.state.strikes).to.equal(0)
+    const calls = store.calls
+    expect((await take()).kind).to.equal('banned')
+    expect(store.calls).to.equal(calls + 1)
   })
 
-  it('leaves the first rejection of a minute to Redis, which measures the grace from it', () => {
-    const { memory, at } = hammeringKey({ at: NOON_MS + 59_500, state: { ...refusedKey().state, used: { minute: 2, day: 1000 } } })
-    expect(memory.refuse('key_one', SMALL, RECORD, at(499))).not.to.equal(undefined)
-    expect(memory.refuse('key_one', SMALL, RECORD, at(500))).to.equal(undefined)
+  it('lets the store decide the first rejection of a minute, from which the grace is measured', async () => {
+    const { clock, store, fromCache } = await aCachedKey({ rules: someQuotaRules({ limits: { minute: 1000, day: 2 } }) })
+    clock.moveTo(minuteEndOf(store.state) - 1)
+    await inSequence(REJECTIONS, () => fromCache())
+    expect(await fromCache()).to.equal(true)
+    clock.advanceMs(1)
+    expect(await fromCache()).to.equal(false)
   })
 
-  it('answers no longer than that when the clock steps back', () => {
-    const { memory, at } = hammeringKey()
-    for (const ms of [-1, -1_000, -3_600_000]) expect(memory.refuse('key_one', SMALL, RECORD, at(ms)), `${ms} ms`).to.equal(undefined)
+  it('does not reject for longer when the clock steps back', async () => {
+    for (const ms of [-1, -1_000, -3_600_000]) {
+      const { clock, fromCache } = await aCachedKey()
+      clock.advanceMs(ms)
+      expect(await fromCache(), `${ms} ms`).to.equal(false)
+    }
   })
 
-  it('remembers no more than 10,000 keys', () => {
-    const { memory, at, state } = hammeringKey()
-    for (let key = 0; key < 10_000; key++) memory.remember(`key_${key}`, RECORD, state, at(0))
-    expect(memory.refuse('key_one', SMALL, RECORD, at(1))).to.equal(undefined)
+  it('caches nothing while the shared state is unavailable', async () => {
+    const { store, fromCache } = await anExhaustedKey()
+    store.isShared = false
+    expect(await inSequence(REJECTIONS + 2, () => fromCache())).not.to.include(true)
+  })
+
+  it('holds at most 10,000 keys', async () => {
+    const { take, fromCache } = await aCachedKey()
+    for (let key = 0; key < 10_000; key++) await inSequence(3, () => take({ keyId: `key_${key}` }))
+    expect(await fromCache()).to.equal(false)
+  })
+
+  it('decides 12,000 random requests like a store without it, with bans to the millisecond, and fewer than half of the calls', async () => {
+    const clock = new MovableClock()
+    const [cached, uncached] = [new CoreStore(clock), new CoreStore(clock)]
+    const stores = [new RejectionCache(cached), new RejectionCache(uncached, 0)]
+    const counts = new Map<string, number>()
+    for (const [index, { keyId, passesMs }] of fc.sample(aStep, { numRuns: 12_000, seed: SEED }).entries()) {
+      clock.advanceMs(passesMs)
+      const [one, other] = await Promise.all(stores.map((store) => takeOne(store, keyId, RANDOM_RULES)))
+      expect(one, `step ${index}`).to.deep.equal(other)
+      const what = one?.kind === 'exhausted' ? `exhausted ${one.window}` : (one?.kind ?? 'none')
+      counts.set(what, (counts.get(what) ?? 0) + 1)
+    }
+    for (const what of ['admitted', 'exhausted minute', 'exhausted day', 'banned']) expect(counts.get(what), what).to.be.above(100)
+    expect(cached.calls).to.be.below(uncached.calls / 2)
   })
 })
 
-describe('a quota store with the memory of rejections', function () {
-  this.timeout(60_000)
+describe('the rejection caches of two replicas', function () {
+  this.timeout(20_000)
   let database: RedisDatabase
-  let other: RedisDatabase
-  const open: { close(): Promise<void> }[] = []
+  let clock: MovableClock
+  let mine: RedisReplica
+  let other: RedisReplica
 
   before(async function () {
     database = await aRedisDatabase(this)
-    other = await aRedisDatabase(this)
   })
 
-  beforeEach(() => Promise.all([database.flush(), other.flush()]))
-
-  afterEach(() => Promise.all(open.splice(0).map((each) => each.close())))
-
-  after(() => Promise.all([database?.release(), other?.release()]))
-
-  async function aStore(url: string, clock: MovableClock, rejections: RejectionCache) {
-    const redis = aPatientConnection(url, clock)
-    let calls = 0
-    const take = redis.quotaHash.take.bind(redis.quotaHash)
-    redis.quotaHash.take = (...args) => {
-      calls += 1
-      return take(...args)
-    }
-    const makeLocalQuotas = () => new MemoryQuotaStore(clock)
-    const quotas = new RedisQuotaStore({ redis, clock, makeLocalQuotas, rejections })
-    await redis.connect()
-    open.push(redis)
-    return { quotas, control: new RedisQuotaControl(redis), calls: () => calls }
-  }
-
-  it('decides 12,000 random requests of keys that hammer as one without it, bans to the millisecond, with a fraction of the calls', async () => {
-    const clock = new MovableClock()
-    const with_ = await aStore(database.url, clock, new RejectionCache())
-    const without = await aStore(other.url, clock, new RejectionCache({ rememberedMs: 0 }))
-    const met = new Map<string, number>()
-    for (const [index, step] of fc.sample(aStep, { numRuns: 12_000, seed: SEED }).entries()) {
-      clock.advanceMs(step.passesMs)
-      const [one, two] = await Promise.all([with_, without].map(({ quotas }) => takeOne(quotas, step.keyId, step.rules)))
-      expect(one, `step ${index}`).to.deep.equal(two)
-      const what = one?.kind === 'exhausted' ? `exhausted ${one.window}` : (one?.kind ?? 'none')
-      met.set(what, (met.get(what) ?? 0) + 1)
-      if (index % 100 === 99) {
-        const usages = await Promise.all([with_, without].map(({ control }) => control.usage(step.keyId, step.rules)))
-        expect(usages[0]?.bannedUntilMs, `step ${index}`).to.equal(usages[1]?.bannedUntilMs)
-        expect(usages[0]?.used).to.deep.equal(usages[1]?.used)
-      }
-    }
-    for (const what of ['admitted', 'exhausted minute', 'exhausted day', 'banned']) expect(met.get(what), what).to.be.above(100)
-    console.error(`      ${JSON.stringify([...met])}, calls ${with_.calls()} with and ${without.calls()} without`)
-    expect(with_.calls()).to.be.below(without.calls() / 2)
+  beforeEach(async () => {
+    await database.flush()
+    clock = new MovableClock()
+    mine = await aRedisReplica(database.url, { clock, isPatient: true })
+    other = await aRedisReplica(database.url, { clock, isPatient: true })
   })
 
-  it('tells Redis the strikes that it cached with its next call', async () => {
-    const clock = new MovableClock()
-    const { quotas, control, calls } = await aStore(database.url, clock, new RejectionCache())
-    await times(3, () => takeOne(quotas, 'key_one', SMALL))
-    clock.advanceMs(1_500)
-    for (let count = 0; count < 40; count++) await takeOne(quotas, 'key_one', SMALL)
-    const asked = calls()
-    expect(asked).to.be.below(20)
-    expect((await control.usage('key_one', SMALL)).strikes).to.be.below(20)
-    clock.advanceMs(1_000)
-    await takeOne(quotas, 'key_one', SMALL)
-    expect(calls()).to.equal(asked + 1)
-    expect((await control.usage('key_one', SMALL)).strikes).to.equal(41)
-  })
+  afterEach(() => Promise.all([mine.close(), other.close()]))
 
-  it('forgets the strikes that it cached of a key that is unbanned on another replica', async () => {
-    const clock = new MovableClock()
-    const [mine, yours] = [await aRedisReplica(database.url, { clock }), await aRedisReplica(database.url, { clock })]
-    open.push(mine, yours)
-    await untilListening(mine, database.url)
+  after(() => database?.release())
+
+  const rejectFromCache = (rules: QuotaRules) => inSequence(2 * REJECTIONS, () => takeOne(mine.quotas, 'key_one', rules))
+
+  it('report their strikes with the next call', async () => {
     await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
     clock.advanceMs(1_500)
-    for (let count = 0; count < 40; count++) await takeOne(mine.quotas, 'key_one', SMALL)
-    await yours.control.unban('key_one')
-    await untilListening(mine, database.url)
+    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
+    const before = mine.takes()
+    expect(before).to.be.below(20)
+    expect((await mine.control.usage('key_one', SMALL)).strikes).to.be.below(20)
     clock.advanceMs(1_000)
     await takeOne(mine.quotas, 'key_one', SMALL)
-    expect((await yours.control.usage('key_one', SMALL)).strikes).to.equal(0)
+    expect(mine.takes()).to.equal(before + 1)
+    expect((await mine.control.usage('key_one', SMALL)).strikes).to.equal(41)
   })
 
-  for (const [what, change] of Object.entries({
-    'is unbanned': ({ control }: RedisReplica) => control.unban('key_one'),
-    'is announced to have changed': ({ control }: RedisReplica) => control.announce('key_one', 2),
-    'is given back a request': ({ quotas }: RedisReplica, charge: ReturnType<typeof chargeOf>) => quotas.refund('key_one', charge, SMALL),
-  })) {
-    it(`forgets a key that ${what} on another replica, with no time passing`, async () => {
-      const clock = new MovableClock()
-      const [mine, yours] = [await aRedisReplica(database.url, { clock }), await aRedisReplica(database.url, { clock })]
-      open.push(mine, yours)
-      const rules = what === 'is unbanned' ? BANNED_SOON : SMALL
+  it('report their strikes with the next record of the key if the first one is stale', async () => {
+    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    clock.advanceMs(1_500)
+    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await other.control.announce('key_one', 2)
+    clock.advanceMs(1_000)
+    expect(await mine.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale' })
+    await takeOne(mine.quotas, 'key_one', SMALL, { version: 2 })
+    expect((await mine.control.usage('key_one', SMALL)).strikes).to.equal(41)
+  })
+
+  it('report no strikes from before an unban on another replica', async () => {
+    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    clock.advanceMs(1_500)
+    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await other.control.unban('key_one')
+    clock.advanceMs(1_000)
+    await takeOne(mine.quotas, 'key_one', SMALL)
+    expect((await other.control.usage('key_one', SMALL)).strikes).to.equal(0)
+  })
+
+  for (const [what, rules, change] of [
+    ['the last request of the minute is refunded', SMALL, ({ quotas }, charge) => quotas.refund('key_one', charge, SMALL)],
+    [
+      'the last request of the day is refunded',
+      someQuotaRules({ limits: { minute: 1000, day: 2 } }),
+      ({ quotas }, charge) => quotas.refund('key_one', charge, SMALL),
+    ],
+    ['the change of its record is announced', SMALL, ({ control }) => control.announce('key_one', 2)],
+  ] as readonly [string, QuotaRules, (replica: RedisReplica, charge: Charge) => Promise<unknown>][]) {
+    it(`stop rejecting a key within a second after ${what} on another replica`, async () => {
       const [first] = await times(20, () => takeOne(mine.quotas, 'key_one', rules))
-      clock.advanceMs(1)
-      let last: Verdict | undefined
-      for (let count = 0; count < 80; count++) last = await takeOne(mine.quotas, 'key_one', rules)
-      expect(last?.kind).to.equal(what === 'is unbanned' ? 'banned' : 'exhausted')
-      await untilListening(mine, database.url)
-      clock.advanceMs(what === 'is unbanned' ? 60_000 - 2 : 0)
-      if (what === 'is unbanned') for (let count = 0; count < 12; count++) await takeOne(mine.quotas, 'key_one', rules)
-      await change(yours, chargeOf(first))
-      await until('it is served, or asked to read its record anew', async () => {
-        const verdict = await mine.quotas.take('key_one', rules, RECORD)
-        return verdict.kind === 'admitted' || verdict.kind === 'outdated'
-      })
+      await rejectFromCache(rules)
+      const before = mine.takes()
+      await change(other, chargeOf(first))
+      expect((await takeOne(mine.quotas, 'key_one', rules)).kind, 'from the cache').to.equal('exhausted')
+      expect(mine.takes()).to.equal(before)
+      clock.advanceMs(1_000)
+      expect((await mine.quotas.take('key_one', rules, { version: 1 })).kind).to.be.oneOf(['admitted', 'stale'])
     })
   }
+
+  it('stop rejecting a key within a second after its ban is lifted on another replica', async () => {
+    await times(2, () => takeOne(mine.quotas, 'key_one', BANNING))
+    for (let count = 0; count < 4 * REJECTIONS; count++) {
+      clock.advanceMs(1)
+      await takeOne(mine.quotas, 'key_one', BANNING)
+    }
+    clock.advanceMs(59_000)
+    await rejectFromCache(BANNING)
+    expect(await other.control.unban('key_one')).to.equal('lifted')
+    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind, 'from the cache').to.equal('banned')
+    clock.advanceMs(999)
+    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind).to.be.oneOf(['banned', 'admitted'])
+    clock.advanceMs(1)
+    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind).to.equal('admitted')
+  })
 })
 
-const BANNED_SOON = someQuotaRules({ limits: { minute: 2 }, ban: someBanRules({ graceMs: 0, minStrikes: 5, firstMs: 60_000 }) })
-
-async function untilListening({ connection }: RedisReplica, url: string): Promise<void> {
-  const onlooker = new Onlooker(url)
-  const heard = new Set<string>()
-  connection.keyChanges.onChange((keyId) => heard.add(keyId))
-  await until('it listens', async () => {
-    await onlooker.client.publish('petstore:key-changed', 'key_heard')
-    return heard.has('key_heard')
-  })
-  onlooker.close()
-}
+const RANDOM_RULES = someQuotaRules({
+  limits: { minute: 10, day: 60 },
+  ban: someBanRules({ minStrikes: 25, firstMs: 3_000, longestMs: 20_000, forgetAfterMs: 60_000 }),
+})
 
 const aStep = fc.record({
   keyId: fc.constantFrom('key_a', 'key_a', 'key_b'),
@@ -246,28 +250,87 @@ const aStep = fc.record({
     { weight: 5, arbitrary: fc.constantFrom(30_000, 60_000, 61_000) },
     { weight: 1, arbitrary: fc.constantFrom(3_600_000, 86_400_000) },
   ),
-  rules: fc.constant<QuotaRules>(
-    someQuotaRules({
-      limits: { minute: 10, day: 60 },
-      ban: someBanRules({ minStrikes: 25, firstMs: 3_000, longestMs: 20_000, forgetAfterMs: 60_000 }),
-    }),
-  ),
 })
 
-/** A key whose minute is used up, as Redis refused it at noon. `at`: milliseconds later. */
-function refusedKey(beganMs = NOON_MS) {
-  const memory = new RejectionCache()
-  const at = (ms: number): Instant => ({ nowMs: beganMs + ms, phaseSeconds: 0 })
-  let state: QuotaState | undefined
-  for (let count = 0; count < 3; count++) ({ state } = decide(state, SMALL, at(0)))
-  if (!state) throw new Error('Nothing was decided')
-  return { memory, at, state }
+/** The core around a map. */
+class CoreStore implements CacheableQuotaStore {
+  calls = 0
+  isShared = true
+  readonly #states = new Map<string, QuotaState>()
+  readonly #pending = new Map<string, UsageDelta>()
+
+  constructor(private readonly clock: MovableClock) {}
+
+  /** The state of key_one. */
+  get state(): QuotaState {
+    const state = this.#states.get('key_one')
+    if (!state) throw new Error('key_one was not used')
+    return state
+  }
+
+  /** All keys have the same minute. */
+  now() {
+    return { nowMs: this.clock.nowMs(), phaseSeconds: 0 }
+  }
+
+  sharedState(keyId: string): QuotaState | undefined {
+    return this.isShared ? this.#states.get(keyId) : undefined
+  }
+
+  addStrike(keyId: string, _rules: QuotaRules, window: WindowNumbers): void {
+    const strikes = (this.#pending.get(keyId)?.strikes ?? 0) + 1
+    this.#pending.set(keyId, { window, strikes, used: { minute: 0, day: 0 } })
+  }
+
+  async take(keyId: string, rules: QuotaRules) {
+    this.calls += 1
+    const { verdict, state } = decide(this.#states.get(keyId), rules, this.now(), this.#pending.get(keyId))
+    this.#pending.delete(keyId)
+    this.#states.set(keyId, state)
+    return verdict
+  }
+
+  async refund(keyId: string, charge: Charge, rules: QuotaRules) {
+    const { quota, state } = refund(this.#states.get(keyId), charge, rules, this.now())
+    this.#states.set(keyId, state)
+    return quota
+  }
 }
 
-/** The same, refused ten times at once. */
-function hammeringKey({ at: beganMs = NOON_MS, state: given }: { at?: number; state?: QuotaState } = {}) {
-  const key = refusedKey(beganMs)
-  const state = given ? { ...given, window: key.state.window } : key.state
-  for (let rejection = 0; rejection < HAMMERING; rejection++) key.memory.remember('key_one', RECORD, state, key.at(0))
-  return { ...key, state }
+function minuteEndOf({ window }: QuotaState): number {
+  return (window.minute + 1) * 60_000
+}
+
+/** A key whose limit is reached and which was not rejected yet. */
+async function anExhaustedKey({ rules = SMALL }: { rules?: QuotaRules } = {}) {
+  const clock = new MovableClock(Date.UTC(2026, 10, 20, 12))
+  const store = new CoreStore(clock)
+  const cache = new RejectionCache(store)
+  const take = ({
+    keyId = 'key_one',
+    keyVersion = RECORD,
+    rules: given = rules,
+  }: {
+    keyId?: string
+    keyVersion?: KeyVersion
+    rules?: QuotaRules
+  } = {}) => takeOne(cache, keyId, given, keyVersion)
+  const charge = chargeOf((await inSequence(2, () => take()))[0])
+  /** Takes, and returns whether the store was not called. */
+  const fromCache = async (keyVersion?: KeyVersion) => {
+    const { calls } = store
+    await take(keyVersion ? { keyVersion } : {})
+    return store.calls === calls
+  }
+  return { clock, store, cache, charge, take, fromCache }
+}
+
+/** A key that is rejected from the cache. `passesMs`: between its rejections. */
+async function aCachedKey({ rules = SMALL, passesMs = 0 } = {}) {
+  const key = await anExhaustedKey({ rules })
+  for (let count = 0; count < REJECTIONS; count++) {
+    key.clock.advanceMs(passesMs)
+    await key.take()
+  }
+  return key
 }

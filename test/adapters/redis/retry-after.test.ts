@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
-import { RejectionCache } from '../../../src/adapters/redis/rejection-cache.js'
 import type { QuotaRules, Rejection } from '../../../src/core/quota.js'
 import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
@@ -12,11 +11,11 @@ import { aRedisReplica, Onlooker } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { chargeOf } from '../../support/verdicts.js'
 
-/** Fixed, so that the counts of what the traffic came across are the same every time. */
+/** Fixed, so that the traffic is the same in each run. */
 const SEED = 20_261_129
 const CHECKS = 4_000
-/** Some rejections are looked at, the others make strikes and bans. */
-const LOOKED_AT = 4
+/** Every fourth rejection is checked. The others bring strikes and bans. */
+const CHECKED = 4
 
 describe('Retry-After on a real Redis', function () {
   this.timeout(120_000)
@@ -33,8 +32,7 @@ describe('Retry-After on a real Redis', function () {
     await database.flush()
     clock = new MovableClock()
     onlooker = new Onlooker(database.url)
-    // What a replica remembers of rejections would answer in the place of Redis.
-    replica = await aRedisReplica(database.url, { clock, isPatient: true, rejections: new RejectionCache({ rememberedMs: 0 }) })
+    replica = await aRedisReplica(database.url, { clock, isPatient: true, cachedMs: 0 })
   })
 
   afterEach(async () => {
@@ -44,19 +42,19 @@ describe('Retry-After on a real Redis', function () {
 
   after(() => database?.release())
 
-  /** What becomes of a caller that waits this long, alone; the hash is put back as it was, and no replica remembers it. */
-  async function becomesAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
+  /** The outcome for a client that waits this long while nothing else uses the key. Restores the hash. */
+  async function outcomeAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
     const [nowMs, fields] = [clock.nowMs(), await onlooker.hash(keyId)]
     clock.advanceMs(ms)
-    const { became } = await replica.connection.quotaHash.take(keyId, rules, { version: 1 })
+    const { outcome } = await replica.connection.quotaHash.take(keyId, rules, { version: 1 })
     clock.moveTo(nowMs)
-    await onlooker.restore(keyId, fields)
-    return became
+    await onlooker.store(keyId, fields)
+    return outcome
   }
 
-  it(`is true in ${CHECKS} rejections of random traffic: one second less is refused, waiting exactly so long is admitted`, async () => {
-    const met = new Map<string, number>()
-    const meet = (what: string) => met.set(what, (met.get(what) ?? 0) + 1)
+  it(`is exact in ${CHECKS} rejections of random traffic: a request after that time is admitted, and one a second earlier is not`, async () => {
+    const counts = new Map<string, number>()
+    const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1)
     let [rejections, checks] = [0, 0]
     for (const step of fc.sample(aStep, { numRuns: 60_000, seed: SEED })) {
       if (checks === CHECKS) break
@@ -67,27 +65,27 @@ describe('Retry-After on a real Redis', function () {
         continue
       }
       rejections += 1
-      if (rejections % LOOKED_AT !== 0 && verdict.kind === 'exhausted') continue
+      if (rejections % CHECKED !== 0 && verdict.kind === 'exhausted') continue
 
       const { retryAfterSeconds, quota, kind, window }: Rejection = verdict
       const what = `${kind} for ${retryAfterSeconds} s at ${quota.nowMs}`
       expect(retryAfterSeconds, what).to.satisfy(Number.isSafeInteger).and.to.be.at.least(1)
-      expect(await becomesAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${what}`).to.equal('refused')
-      expect(await becomesAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${what}`).to.equal('charged')
+      expect(await outcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${what}`).to.equal('rejected')
+      expect(await outcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${what}`).to.equal('charged')
       expect(quota.binding.remaining, what).to.equal(0)
       expect(quota.binding.resetSeconds - quota.nowMs / 1000, what).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
       checks += 1
-      meet(`${kind}, ${window ?? 'no window'}`)
-      if (retryAfterSeconds === 1) meet('one second')
+      count(`${kind}, ${window ?? 'no window'}`)
+      if (retryAfterSeconds === 1) count('one second')
     }
-    console.error(`      ${checks} checks of ${rejections} rejections: ${JSON.stringify([...met])}`)
+    console.error(`      ${checks} checks of ${rejections} rejections: ${JSON.stringify([...counts])}`)
     expect(checks).to.equal(CHECKS)
     for (const what of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
-      expect(met.get(what) ?? 0, what).to.be.above(50)
+      expect(counts.get(what) ?? 0, what).to.be.above(50)
     expect(await onlooker.client.exists(quotaKey('key_a'))).to.equal(1)
   })
 
-  it('is in whole seconds and one second at the least, up to the last millisecond', async () => {
+  it('is in whole seconds and at least one second, up to the last millisecond', async () => {
     const rules = someQuotaRules({ limits: { minute: 1 } })
     await takeOne(replica.quotas, 'key_a', rules)
     const first = await takeOne(replica.quotas, 'key_a', rules)
@@ -108,7 +106,7 @@ describe('Retry-After on a real Redis', function () {
   })
 })
 
-/** Always the same rules of a key: a caller whose rules change while it waits is promised nothing. */
+/** The rules of a key stay the same: if they change, an earlier Retry-After no longer applies. */
 const RULES: Readonly<Record<string, QuotaRules>> = {
   key_a: someQuotaRules({
     limits: { minute: 5, day: 40 },
