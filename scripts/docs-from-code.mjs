@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path/posix'
 import { ERROR_CATALOGUE } from '../dist/src/adapters/http/errors/error-catalogue.js'
 import { settingsTable } from '../dist/src/settings.js'
-import { importClosure } from './import-closure.mjs'
+import { findImportClosure } from '../dist/test/support/import-closure.js'
 
 const { plans } = JSON.parse(readFileSync('config/plans.json', 'utf8'))
 const limit = (number) => number?.toLocaleString('en') ?? 'custom'
@@ -52,7 +52,7 @@ function withMessages(text) {
 /** The files between `<!-- closure of file file -->` and `<!-- /closure -->`, by folder. */
 function withClosures(text) {
   return text.replace(/(<!-- closure of (.+) -->\n)[^]*?(<!-- \/closure -->)/g, (_, head, entries, end) => {
-    const files = importClosure(entries.split(' '))
+    const files = findImportClosure(entries.split(' '))
     const folders = [...new Set(files.map((file) => dirname(file)))]
     const inFolder = (folder) => files.filter((file) => dirname(file) === folder).map((file) => basename(file))
     const lines = folders.map((folder) => `- \`${folder}/\`: ${inFolder(folder).join(', ')}\n`)

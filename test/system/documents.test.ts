@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
+import { countLines, findImportClosure } from '../support/import-closure.js'
 
 /** Tests run at the root of the repository. */
 const read = (path: string) => readFileSync(path, 'utf8')
@@ -27,11 +28,25 @@ describe('The documents', () => {
     expect({ status, stderr }).to.deep.equal({ status: 0, stderr: '' })
   })
 
-  it('follow createPet from route to storage in at most 12 files and 500 lines', () => {
-    const files = [...marked(read('docs/architecture.md'), 'create-pet').matchAll(/`(src\/[^`]+)`/g)].map(([, path]) => path as string)
-    const lines = files.map((path) => read(path).trimEnd().split('\n').length)
-    expect(files).to.have.lengthOf.within(8, 12)
-    expect(lines.reduce((sum, count) => sum + count, 0)).to.be.at.most(500)
+  for (const [trace, maxLines] of [
+    ['createPet', 500],
+    ['quota', 1_100],
+  ] as const) {
+    it(`trace ${trace} in the architecture document in at most 12 files and ${maxLines} lines`, () => {
+      const [, text = ''] = new RegExp(`<!-- trace ${trace}: [^]*?-->([^]*?)<!-- /trace -->`).exec(read('docs/architecture.md')) ?? []
+      const files = [...text.matchAll(/^\d+\. `(src\/[^`]+)`/gm)].map(([, path]) => path as string)
+      expect(files).to.have.lengthOf.within(8, 12)
+      expect(countLines(files)).to.be.at.most(maxLines)
+    })
+  }
+
+  it('list everything that createPet and a quota decision import, in at most 25 files each', () => {
+    const closures = [...read('docs/architecture.md').matchAll(/<!-- closure of (.+) -->/g)].map(([, entries = '']) => entries.split(' '))
+    const [createPet = [], quota = []] = closures.map(findImportClosure)
+    expect(createPet.length).to.be.within(12, 24)
+    expect(countLines(createPet)).to.be.at.most(900)
+    expect(quota.length).to.be.within(12, 25)
+    expect(countLines(quota)).to.be.at.most(1_800)
   })
 
   it('list every operation in the README, with its stability or its removal', () => {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path/posix'
 
-/** The files that these files import, directly or indirectly, and the files themselves. Type imports count: a reader follows them too. */
-export function importClosure(entries) {
-  const files = new Set()
-  const visit = (file) => {
+/** Returns the given files and all files that they import, directly or indirectly. Type imports count: a reader follows them too. */
+export function findImportClosure(entries: readonly string[]): string[] {
+  const files = new Set<string>()
+  const visit = (file: string) => {
     if (files.has(file)) return
     files.add(file)
     const imports = readFileSync(file, 'utf8').matchAll(/^(?:import|export)\b[^'"]*?\bfrom '(\.[^']+)\.js'/gms)
@@ -14,7 +14,6 @@ export function importClosure(entries) {
   return [...files].toSorted((a, b) => (a < b ? -1 : 1))
 }
 
-/** Lines of the files, all together. */
-export function countLines(files) {
+export function countLines(files: readonly string[]): number {
   return files.reduce((sum, file) => sum + readFileSync(file, 'utf8').trimEnd().split('\n').length, 0)
 }
