@@ -33,7 +33,7 @@ export function parsePlans(text: string): Plans | { readonly problems: readonly 
   } catch (error) {
     return { problems: [`not valid JSON: ${(error as Error).message}`] }
   }
-  const parsed = plansFile.safeParse(json)
+  const parsed = plansFile.safeParse(json, { error: ({ input }) => (input === undefined ? 'is missing' : undefined) })
   if (parsed.success) return parsed.data
   return { problems: parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`) }
 }

@@ -78,7 +78,9 @@ main.ts                   | export { argv } from 'process'                      
 main.ts                   | export { argv } from 'node:process'                                                  | only-settings-import-process
 `
 
-describe('the import rules', () => {
+describe('the import rules', function () {
+  this.timeout(30_000)
+
   let root: string
 
   beforeEach(() => {

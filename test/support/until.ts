@@ -1,17 +1,16 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pTimeout from 'p-timeout'
+
 /** Checks every 10 ms until the condition is true. Rejects after `withinMs`. */
 export async function until(what: string, check: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
   const endMs = performance.now() + withinMs
   while (!(await check())) {
     if (performance.now() > endMs) throw new Error(`Not within ${withinMs} ms: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await sleep(10)
   }
 }
 
 /** Resolves to the outcome, or rejects after `withinMs`. */
 export async function within<Outcome>(withinMs: number, what: string, outcome: Promise<Outcome>): Promise<Outcome> {
-  let timer: NodeJS.Timeout | undefined
-  const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Not within ${withinMs} ms: ${what}`)), withinMs)
-  })
-  return Promise.race([outcome, tooLate]).finally(() => clearTimeout(timer))
+  return pTimeout(outcome, { milliseconds: withinMs, message: new Error(`Not within ${withinMs} ms: ${what}`) })
 }

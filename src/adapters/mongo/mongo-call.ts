@@ -7,6 +7,7 @@ import {
   MongoTopologyClosedError,
   MongoWriteConcernError,
 } from 'mongodb'
+import pTimeout from 'p-timeout'
 import { StoreUnavailable } from '../../core/errors.js'
 
 /** The longest wait for one operation, including server selection, the connection pool, the network and the server. */
@@ -17,17 +18,12 @@ export const SERVER_TIME_LIMIT = { maxTimeMS: CALL_TIMEOUT_MS }
 
 /** Runs one operation. Throws `StoreUnavailable` during an outage and after `timeoutMs`. It is then unknown whether a write took place. */
 export async function callMongo<Value>(operation: () => Promise<Value>, timeoutMs = CALL_TIMEOUT_MS): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)), timeoutMs)
-  })
+  const timeout = new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)
   try {
-    return await Promise.race([operation(), timeout])
+    return await pTimeout(operation(), { milliseconds: timeoutMs, message: timeout })
   } catch (error) {
     if (!isOutage(error)) throw error
     throw new StoreUnavailable('MongoDB is unavailable', { cause: error })
-  } finally {
-    clearTimeout(timer)
   }
 }
 

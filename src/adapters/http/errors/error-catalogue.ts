@@ -1,4 +1,4 @@
-/** Every error that the service returns. The OpenAPI document and the error table of the README follow from it. */
+/** Every error that the service returns. The OpenAPI document and the table in docs/api/errors.md follow from it. */
 export const ERROR_CATALOGUE = {
   bad_request: { status: 400, message: 'The request is not valid HTTP, or its method is unknown.' },
   invalid_parameter: { status: 400, message: 'A query parameter or header is not valid.' },

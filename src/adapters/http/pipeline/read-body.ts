@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
+import pTimeout from 'p-timeout'
 import { HttpError } from '../errors/http-error.js'
 import { brokenBodySignal } from '../server/broken-body.js'
 import { BODY_LIMIT_BYTES, BODY_TIMEOUT_MS } from '../server/limits.js'
@@ -29,15 +30,13 @@ export async function readBody(ctx: Context): Promise<Buffer> {
 
 /** Rejects with `request_timeout` if the body does not arrive in time, and with `bad_request` if the rest of it cannot be read. */
 async function rejectIfBodyFails(request: IncomingMessage, reading: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
   const failed = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new HttpError('request_timeout', CLOSING)), BODY_TIMEOUT_MS)
     const broken = brokenBodySignal(request)
     const fail = () => reject(toBodyError(broken.reason as NodeJS.ErrnoException))
     if (broken.aborted) fail()
     else broken.addEventListener('abort', fail, { once: true })
   })
-  await Promise.race([reading, failed]).finally(() => clearTimeout(timer))
+  await pTimeout(Promise.race([reading, failed]), { milliseconds: BODY_TIMEOUT_MS, message: new HttpError('request_timeout', CLOSING) })
 }
 
 function rejectBody(error: Error & { status?: number; type?: string }): never {
