@@ -10,7 +10,7 @@ const limit = (number) => number?.toLocaleString('en') ?? 'custom'
 
 const row = (...cells) => `| ${cells.join(' | ')} |`
 
-/** Rows without the head of the table. */
+/** The rows of each table, without its header. */
 const TABLES = {
   plans: Object.entries(plans).map(([name, { limits }]) =>
     row(name[0].toUpperCase() + name.slice(1), limit(limits?.minute), limit(limits?.day)),
@@ -32,7 +32,7 @@ for (const file of ['README.md', 'docs/architecture.md', ...PAGES]) {
   }
 }
 
-/** Fills each table between `<!-- name: … -->` and `<!-- /name -->`, below its head of two lines. */
+/** Fills each table between `<!-- name: … -->` and `<!-- /name -->`, below its header of two lines. */
 function withTables(text) {
   return text.replace(/(<!-- (\w+): .*-->\n\|.*\n\|.*\n)[^]*?(<!-- \/\2 -->)/g, (_, head, name, end) => {
     if (!(name in TABLES)) throw new Error(`No table has the name ${name}`)
@@ -40,7 +40,7 @@ function withTables(text) {
   })
 }
 
-/** The messages in example responses, except those that name parameters or fields. */
+/** Updates the messages in example responses, except those that name parameters or fields. */
 function withMessages(text) {
   return text.replace(/\{"code":"(\w+)","message":".*","status":\d+\}/g, (body, code) => {
     if (code === 'validation_failed' || code === 'invalid_parameter') return body
@@ -49,7 +49,7 @@ function withMessages(text) {
   })
 }
 
-/** The files between `<!-- closure of file file -->` and `<!-- /closure -->`, by folder. */
+/** Fills in the files between `<!-- closure of file file -->` and `<!-- /closure -->`, grouped by folder. */
 function withClosures(text) {
   return text.replace(/(<!-- closure of (.+) -->\n)[^]*?(<!-- \/closure -->)/g, (_, head, entries, end) => {
     const files = importClosure(entries.split(' '))

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path/posix'
 
-/** The files that these files import, directly or indirectly, and the files themselves. Type imports count: a reader follows them too. */
+/** Returns these files and all files that they import, directly or indirectly. Includes type imports, because a reader follows them too. */
 export function importClosure(entries) {
   const files = new Set()
   const visit = (file) => {
@@ -14,7 +14,7 @@ export function importClosure(entries) {
   return [...files].toSorted((a, b) => (a < b ? -1 : 1))
 }
 
-/** Lines of the files, all together. */
+/** Returns the total number of lines in the files. */
 export function countLines(files) {
   return files.reduce((sum, file) => sum + readFileSync(file, 'utf8').trimEnd().split('\n').length, 0)
 }

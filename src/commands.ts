@@ -4,10 +4,10 @@ import { readProcessConfig } from './config.js'
 import { SettingError } from './core/errors.js'
 import type { CommandParts } from './wiring/parts.js'
 
-/** The port in the document of `petstore openapi` if `PORT` is 0. */
+/** If `PORT` is 0, `petstore openapi` uses this port in the server URL of the document. */
 const OPENAPI_PORT = 8080
 
-/** What the commands do. Each checks the settings first, and then loads only the modules that it needs. */
+/** Implements the commands. Each command validates the settings first and then loads only the modules that it needs. */
 export const COMMANDS: Commands = {
   async serve() {
     const config = readProcessConfig()
@@ -34,7 +34,7 @@ async function withParts(command: string, work: (parts: CommandParts) => Promise
   const config = readSharedConfig(command)
   const { makeContainer } = await import('./wiring/container.js')
   const { CommandParts: Parts } = await import('./wiring/parts.js')
-  // A command prints its errors as one sentence, at the end.
+  // Silent, because `main.ts` prints the error of a command as one sentence.
   const parts = makeContainer({ ...config, logLevel: 'silent' }).get(Parts)
   try {
     await Promise.all(parts.backingServices.map((service) => service.prepare()))

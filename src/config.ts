@@ -19,11 +19,11 @@ export interface Config {
   readonly adminHost: string
   /** 0 selects a free port. */
   readonly adminPort: number
-  /** Absent: all data lives in this process. */
+  /** If absent, all data lives in this process. */
   readonly distributed?: SharedStorage
-  /** Absent: this process generates one, and its cursors become invalid when it ends. */
+  /** If absent, this process generates one, and its cursors become invalid when it exits. */
   readonly cursorSecret?: string
-  /** Without a trailing slash. Absent: links are relative. */
+  /** Has no trailing slash. If absent, links are relative. */
   readonly publicUrl?: string
   readonly trustedProxyHops: number
   readonly expectedReplicas: number
@@ -52,12 +52,12 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Only `serve` requires `CURSOR_SECRET`, `TRUSTED_PROXY_HOPS`, two different ports and, in production, a choice of storage. */
 export type Purpose = 'serve' | 'command'
 
-/** The input of the rules between settings. A setting with an invalid value is `undefined`. */
+/** The input of `RULES`. A setting with an invalid value is `undefined`. */
 interface Given {
   readonly values: Partial<SettingValues>
   readonly env: Environment
   readonly purpose: Purpose
-  /** `undecided` if a URL is empty. The empty URL is then the only error. */
+  /** `undecided` if a URL is empty. The empty URL is reported as an error, and the rules about storage report nothing. */
   readonly storage: 'memory' | 'shared' | 'undecided'
 }
 
@@ -77,7 +77,7 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
   return deepFreeze(toConfig(values as SettingValues, plans))
 }
 
-/** The settings of this process. The only reader of `process.env`. */
+/** Reads the settings of this process. No other function reads `process.env`. */
 export function readProcessConfig(purpose: Purpose = 'serve'): Config {
   return readConfig(process.env, purpose)
 }
@@ -126,7 +126,7 @@ function readValue(env: Environment, name: SettingName, problems: string[]): unk
   if (text === undefined) return undefined
   const parsed = parser.safeParse(text)
   if (parsed.success) return parsed.data
-  // The value of a secret is not repeated.
+  // Errors must not contain the value of a secret.
   const shown = !isSecret ? `, not ${JSON.stringify(text)}` : text === '' ? ', not empty' : ''
   problems.push(`${name} must be ${expected}${shown}`)
   return undefined
@@ -162,7 +162,7 @@ function readPlans(file: string | undefined, problems: string[]): Plans | undefi
   return undefined
 }
 
-/** The rules between settings. Each returns its problem, or false. */
+/** The rules that involve more than one setting. Each returns an error message, or false if the settings satisfy it. */
 const RULES: readonly ((given: Given) => string | false)[] = [
   requireBothUrls,
   requireCursorSecret,
@@ -223,7 +223,7 @@ function requireShortDrainDelay({ values: { DRAIN_DELAY_MS, SHUTDOWN_TIMEOUT_MS 
   return isTooLong && 'DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, which includes it'
 }
 
-/** Other unknown variables belong to other programs and are ignored. */
+/** Finds unknown variables that are probably misspelled settings. Ignores all others, because they belong to other programs. */
 function findMisspelledNames(env: Environment): string[] {
   const known = SETTING_NAMES.flatMap((name) => [name, `${name}_FILE`])
   const documented = SETTING_NAMES.flatMap((name) => (getSetting(name).isSecret ? [name, `${name}_FILE`] : [name]))

@@ -18,14 +18,14 @@ async function run(): Promise<number> {
   }
 }
 
-/** One sentence for an error that an operator can act on, and the stack trace of any other. */
+/** Returns one sentence for an error that an operator can act on, and the stack trace for any other error. */
 function toText(error: unknown): string {
   const isForOperators = error instanceof ConfigError || error instanceof OperatorError || error instanceof DomainError
   if (isForOperators) return toSentence(error)
   return error instanceof Error ? `${error.stack}` : String(error)
 }
 
-// The reader of the output may close it early (`petstore openapi | head`).
+// The program that reads the output may close the pipe early (`petstore openapi | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })

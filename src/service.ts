@@ -10,7 +10,7 @@ import { EXIT, toSentence } from './exit.js'
 import { makeContainer } from './wiring/container.js'
 import { ServiceParts } from './wiring/parts.js'
 
-/** The limits of the demo key of a plan that has no limits. */
+/** The limits of the demo key if its plan has none (enterprise). */
 const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
 
 const PREPARE_RETRY_MS = 1_000
@@ -68,7 +68,7 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
   }
 }
 
-/** The longest that a shutdown takes after an uncaught exception. */
+/** The maximum duration of a shutdown after an uncaught exception. */
 const CRASH_TIMEOUT_MS = 5_000
 
 /** How long a load balancer may still send a request on a connection that it believes to be open. */
@@ -104,7 +104,7 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
   process.on('SIGINT', onSignal)
   process.on('uncaughtException', (err) => {
     log.fatal({ err }, 'uncaught')
-    // One more exception must not cut the requests that the shutdown waits for.
+    // A further exception must not interrupt the requests that the shutdown waits for.
     const isStopping = exitCode !== undefined
     exitCode = EXIT.failed
     const timeoutMs = Math.min(CRASH_TIMEOUT_MS, shutdownTimeoutMs)
@@ -114,12 +114,13 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
 
 type Servers = readonly [api: Server, admin: Server]
 
-/** What a shutdown stops. */
+/** The parts that a shutdown stops. */
 type StoppedParts = Pick<ServiceParts, 'log' | 'health' | 'backingServices'>
 
 /**
- * The shutdown order: readiness, the delay in which load balancers notice, the API, the storage, and last the admin port, which reports on the
- * shutdown. Takes at most `timeoutMs`. What is still open then closes when the process exits.
+ * Shuts down in this order: fails `/readyz`, waits until load balancers have noticed, drains the API server, closes the storage connections,
+ * and drains the admin server last, because it reports on the shutdown. Takes at most `timeoutMs`. Any connection that is still open closes
+ * when the process exits.
  */
 export async function stop(
   parts: StoppedParts,
@@ -136,7 +137,7 @@ export async function stop(
   await drain(admin, { graceMs: 0, timeoutMs: leftMs() })
 }
 
-/** If this fails, no data is lost: every acknowledged write is in MongoDB, and every reported request in Redis. */
+/** If this fails, no data is lost: every acknowledged write is in MongoDB, and every reported request is in Redis. */
 async function closeBackingServices({ backingServices, log }: StoppedParts): Promise<void> {
   await Promise.all(backingServices.map((service) => service.close())).catch((err: unknown) =>
     log.error({ err }, 'the storage could not be closed'),

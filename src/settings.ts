@@ -28,7 +28,7 @@ const wholeNumber = (min: number, max: number) => ({
 const port = wholeNumber(0, 65_535)
 const host = { parser: z.string().regex(/^[\w.:-]+$/), expected: 'a host name or an IP address' }
 const onOff = { parser: z.enum(['on', 'off']).transform((value) => value === 'on'), expected: 'on or off' }
-/** After the scheme: credentials, if any, and the first character of a host. The adapters check the rest. */
+/** Checks the scheme, optional credentials and the first character of the host. The adapters check the rest. */
 const url = (schemes: string) => z.string().regex(new RegExp(String.raw`^(${schemes})://([^\s/?#]*@)?(?![^/?#]*@)[^\s/?#@:,]\S*$`))
 const publicUrl = z
   .string()
@@ -38,7 +38,10 @@ const publicUrl = z
   .transform((text) => new URL(text).href.replace(/\/+$/, ''))
   .refine((text) => !text.endsWith('/v1'))
 
-/** Declares every setting once. Parsing, defaults, errors, the detection of misspelled names and the documentation follow from this table. */
+/**
+ * Declares every setting once. Parsing, defaults, errors, the detection of misspelled names and the documentation are derived from this
+ * table.
+ */
 export const SETTINGS = {
   HOST: { ...host, default: '127.0.0.1', meaning: 'The address that the API listens on.' },
   PORT: { ...port, default: '8080', meaning: 'The port of the API. `0` selects a free port and prints it.' },
@@ -151,7 +154,7 @@ export function getSetting(name: SettingName): Setting {
   return SETTINGS[name]
 }
 
-/** The table of settings in the documentation, in Markdown. */
+/** Returns the documented table of settings, in Markdown. */
 export function settingsTable(): string {
   const rows = SETTING_NAMES.map((name) => {
     const { default: text, whenUnset, meaning, isSecret } = getSetting(name)

@@ -9,7 +9,7 @@ import { nodeModule } from './node.js'
 import { CommandParts, ServiceParts } from './parts.js'
 import { redisModule } from './redis.js'
 
-/** Wires the parts for the mode. Every part is a singleton, created when it is first needed. */
+/** Wires the parts for embedded or distributed mode. Every part is a singleton and is created when it is first needed. */
 export function makeContainer(config: Config, logTo: DestinationStream = process.stdout): Container {
   const container = new Container({ defaultScope: 'Singleton' })
   container.load(nodeModule(config, logTo), apiKeysModule(config), httpModule(config))

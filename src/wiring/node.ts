@@ -6,7 +6,7 @@ import { SystemClock } from '../adapters/node/system-clock.js'
 import type { Config } from '../config.js'
 import { TOKENS } from './tokens.js'
 
-/** What the process itself provides. */
+/** The clock, the generator of API key secrets and the logger. */
 export function nodeModule({ logLevel }: Config, logTo: DestinationStream): ContainerModule {
   return new ContainerModule(({ bind }) => {
     bind(TOKENS.clock).toResolvedValue(() => new SystemClock())

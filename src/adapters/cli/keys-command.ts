@@ -27,7 +27,7 @@ import {
 } from './options.js'
 import { formatUsage, toUsageReport } from './usage-report.js'
 
-/** What operators can do with API keys. */
+/** The operations on API keys that operators can run. */
 export interface ApiKeyAdmin {
   readonly issue: IssueApiKey
   readonly list: ListApiKeys

@@ -7,7 +7,7 @@ import { makeSeedCommand } from './seed-command.js'
 export interface Commands extends KeysCommandDeps, SeedCommandDeps {
   /** Serves until a signal stops it. */
   readonly serve: () => Promise<void>
-  /** The OpenAPI document as text. */
+  /** Returns the OpenAPI document as text. */
   readonly openApi: (format: 'json' | 'yaml') => Promise<string>
 }
 
@@ -31,12 +31,12 @@ export function makeProgram(commands: Commands): Command {
   return program
 }
 
-/** Commander repeats what it was given: nothing of that may steer the terminal. */
+/** Commander's error messages repeat arguments, which must not be able to control the terminal. */
 function withoutControls(text: string): string {
   return text.replace(/(?!\n)\p{Cc}/gu, '\uFFFD')
 }
 
-/** Commands that were added whole do not take over what holds for their parent. */
+/** Lists the command and all its subcommands. Commands that are added with `addCommand` do not inherit the settings of their parent. */
 function commandsOf(command: Command): Command[] {
   return [command, ...command.commands.flatMap(commandsOf)]
 }

@@ -12,7 +12,7 @@ export interface Started {
   readonly demoKeys: readonly IssuedApiKey[]
 }
 
-/** The text that the service prints for people when it has started. */
+/** Formats the human-readable text that the service prints when it has started. */
 export function startUpNotice({ apiUrl, adminUrl, docs, plans, demoKeys }: Started): string {
   const isEmbedded = demoKeys.length > 0
   return [

@@ -40,7 +40,10 @@ export interface AppDeps {
   readonly docs: boolean
 }
 
-/** The whole pipeline, in the order in which a request passes through it. A rejected request keeps the headers that were set before. */
+/**
+ * Builds the middleware pipeline, in the order in which requests pass through it. The response to a rejected request keeps the headers that
+ * earlier middleware set.
+ */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
   const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.docs ? makeDocsRoutes(deps) : [])]
   const reportAddressQuota = makeReportAddressQuota(deps)
@@ -61,7 +64,7 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   return app
 }
 
-/** Health checks, the OpenAPI document and the docs page need no key and have no quota. */
+/** Runs the middleware only under `/v1`: health checks, the OpenAPI document and the docs page need no key and have no quota. */
 function onApi(middleware: Middleware): Middleware {
   return async function onlyOnApi(ctx, next) {
     await (isApiPath(ctx.path) ? middleware(ctx, next) : next())

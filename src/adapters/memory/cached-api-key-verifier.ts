@@ -20,7 +20,7 @@ interface CachedRecord {
   readonly key: ApiKey | undefined
 }
 
-/** Limits the lookups of one IP address. Exists only while it has lookups. */
+/** Limits the concurrent lookups of one IP address. Exists only while the IP address has lookups. */
 interface Gate {
   readonly limit: LimitFunction
   /** In flight or waiting for a slot. */
@@ -84,7 +84,10 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
     }
   }
 
-  /** Counts the failure before it frees the slot, so that the next lookup sees the count. This bounds the lookups beyond the limit. */
+  /**
+   * Counts the failure before it frees the slot, so that the next lookup sees the count. This bounds the number of lookups beyond the failure
+   * limit.
+   */
   async #lookUp(secretHash: string, address: string): Promise<Verification> {
     if (!this.#foundBefore.has(secretHash)) {
       const quota = await this.ports.failedAuthentications.peek(address)

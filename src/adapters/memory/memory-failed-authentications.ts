@@ -5,7 +5,7 @@ import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 
 /**
- * The library counts and expires. Its windows begin with the first failure of an IP address, and the end that it reports moves with the
+ * The library counts failures and removes expired counters. Its windows begin with the first failure of an IP address, and the end that it reports moves with the
  * system clock, so the number of the minute is part of the bucket key instead.
  */
 export class MemoryFailedAuthentications implements FailedAuthentications {

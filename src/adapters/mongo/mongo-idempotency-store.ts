@@ -37,7 +37,7 @@ export class MongoIdempotencyStore implements IdempotencyStore {
     throw new Error(`An idempotency record appeared and disappeared in each of ${MAX_ATTEMPTS} attempts`)
   }
 
-  /** Not an upsert, because compatible servers return different results for concurrent upserts. Returns `undefined` if a record exists. */
+  /** Returns `undefined` if a record exists. Not an upsert, because compatible servers return different results for concurrent upserts. */
   async #insert(id: string, offered: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     const { fingerprint, petId } = offered
     try {

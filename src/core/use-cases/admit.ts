@@ -10,10 +10,13 @@ export type Admission =
   | Exclude<Authentication, { readonly kind: 'verified' }>
   | {
       readonly kind: 'decided'
-      /** Verified. */
+      /** The verified key of the caller. */
       readonly key: ApiKey
       readonly verdict: Verdict
-      /** Undoes the charge and resolves to the quota after it. Absent if nothing was charged: for a rejection, or a request that only shadow mode admits. */
+      /**
+       * Undoes the charge and resolves to the resulting quota. Absent if nothing was charged: for a rejection, or a request that only shadow
+       * mode admits.
+       */
       readonly refund?: () => Promise<Quota>
     }
 

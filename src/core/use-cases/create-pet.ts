@@ -24,7 +24,10 @@ export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempoten
   }
 }
 
-/** Finds the pet that an earlier request stored under the claimed ID. Throws if the ID belongs to a different pet, which would lose this one. */
+/**
+ * Finds the pet that an earlier request stored under the claimed ID. Throws if the ID belongs to a different pet, because this pet would
+ * otherwise be lost.
+ */
 async function findStored(pets: PetStore, claimed: Pet): Promise<Pet> {
   const stored = await pets.find(claimed.id)
   if (!stored) throw new StoreUnavailable(`Pet ID ${claimed.id} is taken, but the pet is not readable yet`)

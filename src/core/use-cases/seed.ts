@@ -63,7 +63,7 @@ function countMissing({ existing, target }: Count): number {
   return Math.max(0, target - existing)
 }
 
-/** The indexes of the rows to add, `existing` to `target` − 1, in batches. */
+/** Yields the indexes of the rows to add, from `existing` to `target` − 1, in batches. */
 function* toBatches({ existing, target }: Count): Generator<number[]> {
   for (let from = existing; from < target; from += BATCH_SIZE) {
     yield Array.from({ length: Math.min(BATCH_SIZE, target - from) }, (_, offset) => from + offset)

@@ -12,7 +12,7 @@ export interface Dependency {
   isUp(): Promise<boolean>
 }
 
-/** Tells whether the process accepts traffic and which of its dependencies are up. */
+/** Tracks whether the process accepts traffic, and checks which of its dependencies are up. */
 export class Health {
   #phase: 'starting' | 'accepting' | 'draining' = 'starting'
 

@@ -1,4 +1,4 @@
-/** Every error that the service returns. The OpenAPI document and the error table of the README follow from it. */
+/** Every error that the service returns. The OpenAPI document and the documented table of errors are derived from this list. */
 export const ERROR_CATALOGUE = {
   bad_request: { status: 400, message: 'The request is not valid HTTP, or its method is unknown.' },
   invalid_parameter: { status: 400, message: 'A query parameter or header is not valid.' },
@@ -45,7 +45,7 @@ export const ERROR_CATALOGUE = {
 
 export type ErrorCode = keyof typeof ERROR_CATALOGUE
 
-/** The Error body of the interface specification. */
+/** Returns the body of an error response: the schema `Error` of the OpenAPI document. */
 export function toErrorBody(code: ErrorCode, message: string = ERROR_CATALOGUE[code].message) {
   return { code, message, status: ERROR_CATALOGUE[code].status }
 }

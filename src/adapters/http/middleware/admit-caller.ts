@@ -34,7 +34,7 @@ export function admit(deps: { admit: Admit; trustedProxyHops: number }): Middlew
   }
 }
 
-/** Returns `undefined` without an Authorization header or with another scheme. Two headers count as an invalid key. */
+/** Returns `undefined` if there is no Authorization header or it has another scheme. Two headers count as an invalid key. */
 function sentSecret(ctx: RequestContext): string | undefined {
   const sent = ctx.req.headersDistinct['authorization'] ?? []
   if (sent.length > 1) return ''
@@ -45,7 +45,7 @@ function missingKey(): HttpError {
   return new HttpError('missing_api_key', { headers: { 'WWW-Authenticate': 'Bearer realm="petstore"' } })
 }
 
-/** The same for malformed, unknown, expired and revoked keys. */
+/** Malformed, unknown, expired and revoked keys all get this error, so that it does not reveal which keys exist. */
 function invalidKey(): HttpError {
   return new HttpError('invalid_api_key', { headers: { 'WWW-Authenticate': 'Bearer realm="petstore", error="invalid_token"' } })
 }

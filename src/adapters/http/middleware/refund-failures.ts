@@ -17,7 +17,7 @@ export function refundFailures(): Middleware {
   }
 }
 
-/** The response reports the request's own error, and the log both. */
+/** The response reports the error of the request. The log contains both errors. */
 function withBoth(thrown: unknown, refundError: unknown): HttpError {
   const { code, message, headers } = toHttpError(thrown)
   return new HttpError(code, {

@@ -42,12 +42,12 @@ export const DOCS_CONTENT_SECURITY_POLICY = [
 
 type Handle = PublicRoute['handle']
 
-/** If `PUBLIC_URL` is not set, a document has one text per IP address of this machine, because it names the server URL. */
+/** If `PUBLIC_URL` is not set, the document differs for each IP address of this machine, because it contains the server URL. */
 const CACHED_TEXTS = 16
 
 type Encoding = 'br' | 'gzip' | 'identity'
 
-/** One text in every encoding. */
+/** The same text in every encoding. */
 type Encoded = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
 
 /** The OpenAPI document in two formats, and a page that displays it and loads nothing from other origins. */
@@ -78,7 +78,7 @@ function withRevalidation(headers: Readonly<Record<string, string>>, handle: Han
   }
 }
 
-/** Streams a file, so that a client that does not read holds only one chunk of it in memory. */
+/** Streams a file, so that a slow client keeps only one chunk of it in memory. */
 function makeFileHandler(name: string): Handle {
   const etags = new Map(['', '.br', '.gz'].map((extension) => [name + extension, etag(readBuiltFile(name + extension))]))
   return async (ctx) => {
@@ -126,7 +126,7 @@ async function compress(text: string): Promise<Encoded> {
   return { br: withETag(br), gzip: withETag(gz), identity: withETag(identity) }
 }
 
-/** The same choice as for files: the smallest encoding that the client accepts. */
+/** Chooses the smallest encoding that the client accepts, as `send` does for files. */
 function chooseEncoding(ctx: RequestContext): Encoding {
   return (['br', 'gzip'] as const).find((encoding) => ctx.acceptsEncodings(encoding, 'identity') === encoding) ?? 'identity'
 }

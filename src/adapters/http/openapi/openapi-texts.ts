@@ -133,7 +133,7 @@ const NEVER_REQUIRED = ['Idempotent-Replayed', 'Accept', 'Accept-Encoding']
 
 const OPTIONAL = 'Optional-'
 
-/** `required` is a property of the header object, so a header that some responses may lack has a second component, `Optional-…`. */
+/** `required` is a property of the header object, so a header that some responses may omit has a second component, `Optional-…`. */
 export function buildHeaders(): Record<string, oas31.HeaderObject> {
   const required = Object.keys(HEADERS).filter((name) => !NEVER_REQUIRED.includes(name))
   const optional = [...QUOTA, ...OF_SOME_OPERATIONS, ...NEVER_REQUIRED]

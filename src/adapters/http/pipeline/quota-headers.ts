@@ -3,8 +3,9 @@ import type { AddressQuota } from '../../../core/address-quota.js'
 import type { Quota, WindowQuota } from '../../../core/quota.js'
 
 /**
- * Sets the quota headers of an API key: the `X-RateLimit` triple for the binding window, and the fields of the IETF draft for both windows.
- * During a ban, `waitSeconds` is the value of Retry-After. It may be less than the time until Reset, which is rounded up to a full second.
+ * Sets the quota headers of an API key: the three `X-RateLimit` headers for the binding window, and the fields of the IETF draft for both windows.
+ * During a ban, `retryAfterSeconds` is the value of Retry-After. It may be less than the time until X-RateLimit-Reset, which is rounded up to a
+ * full second.
  */
 export function setKeyQuota(ctx: Context, quota: Quota, waitSeconds?: number): void {
   setTriple(ctx, quota.binding)
@@ -22,7 +23,7 @@ export function setAddressQuota(ctx: Context, quota: AddressQuota): void {
   ctx.set('RateLimit', `"failed-authentications";${formatWindow(quota, quota.nowMs)}`)
 }
 
-/** Whole seconds until a Unix timestamp, rounded up so that a retry after that time is not too early. */
+/** Returns the whole seconds until a Unix timestamp, rounded up so that a retry after that time is not too early. */
 export function secondsUntil(unixSeconds: number, nowMs: number): number {
   return Math.ceil((unixSeconds * 1000 - nowMs) / 1000)
 }

@@ -21,7 +21,7 @@ const CLOSING = { headers: { Connection: 'close' } }
 /** Reads the bytes of a JSON body. Throws `payload_too_large`, `request_timeout` or `bad_request`. */
 export async function readBody(ctx: Context): Promise<Buffer> {
   if (Number(ctx.headers['content-length'] ?? 0) > BODY_LIMIT_BYTES) throw new HttpError('payload_too_large', CLOSING)
-  // After all other checks: from here on, only the body can be rejected. HTTP/1.0 has no such response.
+  // Sent after all other checks, so that from here on only the body can be rejected. HTTP/1.0 has no interim responses.
   if (ctx.headers.expect && ctx.req.httpVersion !== '1.0') ctx.res.writeContinue()
   await rejectIfBodyFails(ctx.req, readBytes(ctx, async () => {}) as Promise<void>)
   return ctx.request.rawBody as Buffer

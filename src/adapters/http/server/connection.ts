@@ -4,7 +4,7 @@ import { abortBrokenBody } from './broken-body.js'
 
 /** The part of a message in which the parser failed. */
 export type FailedPart =
-  /** In the body of a request whose handler responds, or has responded. */
+  /** In the body of a request whose handler sends the response, or has already sent it. */
   | 'body'
   /** In the head of a request that no handler has seen: the error needs a response of its own. */
   | 'head'
@@ -47,12 +47,12 @@ export class Connection {
 
   /** Call for each request as soon as its head is read. */
   add(request: IncomingMessage, response: ServerResponse): void {
-    // Node closes the connection after the first response that announces it: an earlier one would cost this request its response.
+    // Node closes the connection after the first response with `Connection: close`. If the previous one had it, this request would get none.
     if (this.#closesSoon && this.isBusy && this.#lastResponse?.headersSent === false) this.#lastResponse.shouldKeepAlive = true
     this.#unfinished += 1
     this.#lastRequest = request
     this.#lastResponse = response
-    // Node's parser discards what follows an upgrade request in the same segment.
+    // Node's parser discards data that follows an upgrade request in the same TCP segment.
     if (this.#closesSoon || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     response.once('close', () => {
       this.#unfinished -= 1
@@ -69,7 +69,7 @@ export class Connection {
   }
 
   /**
-   * Call when the parser fails, after which no request can be read. Calls `conclude` once, when the responses to earlier requests are
+   * Call when the parser fails: no further request can be read. Calls `finish` once, when the responses to earlier requests are
    * finished. Aborts `brokenBodySignal` for a handler that is reading the broken body. Ignores further errors.
    */
   fail(error: Error, conclude: (part: FailedPart) => void): void {

@@ -75,7 +75,7 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
 
   server.on('connect', (request, duplex) => {
     const socket = duplex as Socket
-    // Node has detached the unfinished responses from the socket, so they cannot be sent in order any more.
+    // Node has detached the unfinished responses from the socket, so they can no longer be sent in order.
     if (connections.get(socket)?.isBusy !== false) socket.destroy()
     else respondToConnect(listener, request, socket)
   })
@@ -106,7 +106,7 @@ export async function listen(server: Server, host: string, port: number): Promis
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${takenPort}`
 }
 
-/** From now on, responses carry `Connection: close`, so that clients and load balancers open their next connection to another replica. */
+/** From now on, responses carry `Connection: close`, so that clients and load balancers open new connections, to other replicas. */
 export function announceClose(server: Server): void {
   const state = getState(server)
   state.isClosing = true
