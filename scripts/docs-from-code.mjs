@@ -27,7 +27,7 @@ for (const file of ['README.md', 'docs/architecture.md', ...PAGES]) {
   if (updated === text) continue
   if (process.argv[2] === 'write') writeFileSync(file, updated)
   else {
-    console.error(`${file} is not what the code generates. Run 'npm run generate', review the difference and commit it.`)
+    console.error(`${file} is out of date. Run 'npm run generate', review the difference and commit it.`)
     process.exitCode = 1
   }
 }
@@ -35,7 +35,7 @@ for (const file of ['README.md', 'docs/architecture.md', ...PAGES]) {
 /** Fills each table between `<!-- name: … -->` and `<!-- /name -->`, below its header of two lines. */
 function withTables(text) {
   return text.replace(/(<!-- (\w+): .*-->\n\|.*\n\|.*\n)[^]*?(<!-- \/\2 -->)/g, (_, head, name, end) => {
-    if (!(name in TABLES)) throw new Error(`No table has the name ${name}`)
+    if (!(name in TABLES)) throw new Error(`Unknown table: ${name}`)
     return head + TABLES[name].map((line) => `${line}\n`).join('') + end
   })
 }

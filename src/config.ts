@@ -176,19 +176,19 @@ const RULES: readonly ((given: Given) => string | false)[] = [
 
 function requireBothUrls({ env, storage }: Given): string | false {
   const [missing, present] = isSet(env, 'MONGODB_URL') ? (['REDIS_URL', 'MONGODB_URL'] as const) : (['MONGODB_URL', 'REDIS_URL'] as const)
-  return storage === 'shared' && !isSet(env, missing) && `${missing} must be set with ${present}: replicas share both or neither`
+  return storage === 'shared' && !isSet(env, missing) && `${missing} must be set if ${present} is set: the service uses both or neither`
 }
 
 function requireCursorSecret({ env, storage, purpose }: Given): string | false {
   const isMissing = storage === 'shared' && purpose === 'serve' && !isSet(env, 'CURSOR_SECRET')
-  return isMissing && 'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas'
+  return isMissing && 'CURSOR_SECRET must be set if MONGODB_URL and REDIS_URL are set, to the same value for all replicas'
 }
 
 function requireTrustedProxyHops({ env, storage, purpose }: Given): string | false {
   const isMissing = storage === 'shared' && purpose === 'serve' && !isSet(env, 'TRUSTED_PROXY_HOPS')
   return (
     isMissing &&
-    'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none'
+    'TRUSTED_PROXY_HOPS must be set if MONGODB_URL and REDIS_URL are set: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none'
   )
 }
 
@@ -220,7 +220,7 @@ function requireDifferentPorts({ values, purpose }: Given): string | false {
 
 function requireShortDrainDelay({ values: { DRAIN_DELAY_MS, SHUTDOWN_TIMEOUT_MS } }: Given): string | false {
   const isTooLong = DRAIN_DELAY_MS !== undefined && SHUTDOWN_TIMEOUT_MS !== undefined && DRAIN_DELAY_MS >= SHUTDOWN_TIMEOUT_MS
-  return isTooLong && 'DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, which includes it'
+  return isTooLong && 'DRAIN_DELAY_MS must be less than SHUTDOWN_TIMEOUT_MS, which includes the drain delay'
 }
 
 /** Finds unknown variables that are probably misspelled settings. Ignores all others, because they belong to other programs. */

@@ -47,7 +47,7 @@ async function prepareBackingServices({ backingServices, log }: ServiceParts): P
       return
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      log.warn({ reason: toSentence(error) }, 'waiting for the storage')
+      log.warn({ reason: toSentence(error) }, 'waiting for the storage servers')
       await delay(PREPARE_RETRY_MS)
     }
   }
@@ -90,7 +90,7 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
     log.info({ reason }, 'stopping')
     await stop(parts, options, servers).catch((err: unknown) => {
       exitCode = EXIT.failed
-      log.error({ err }, 'the shutdown failed')
+      log.error({ err }, 'shutdown failed')
     })
     log.info('stopped')
     process.exit(exitCode)
@@ -103,7 +103,7 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
   process.on('uncaughtException', (err) => {
-    log.fatal({ err }, 'uncaught')
+    log.fatal({ err }, 'uncaught exception')
     // A further exception must not interrupt the requests that the shutdown waits for.
     const isStopping = exitCode !== undefined
     exitCode = EXIT.failed
@@ -140,6 +140,6 @@ export async function stop(
 /** If this fails, no data is lost: every acknowledged write is in MongoDB, and every reported request is in Redis. */
 async function closeBackingServices({ backingServices, log }: StoppedParts): Promise<void> {
   await Promise.all(backingServices.map((service) => service.close())).catch((err: unknown) =>
-    log.error({ err }, 'the storage could not be closed'),
+    log.error({ err }, 'failed to close the storage connections'),
   )
 }

@@ -210,7 +210,7 @@ describe('the settings', () => {
 
     it('leave time to finish requests after the drain delay', () => {
       expect(findProblems({ DRAIN_DELAY_MS: '25000' })).to.deep.equal([
-        'DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, which includes it',
+        'DRAIN_DELAY_MS must be less than SHUTDOWN_TIMEOUT_MS, which includes the drain delay',
       ])
       expect(findProblems({ DRAIN_DELAY_MS: '24999' })).to.deep.equal([])
     })
@@ -296,7 +296,7 @@ describe('the settings', () => {
         'https://petstore.example/a>; rel="next"',
       ]) {
         expect(findProblems({ PUBLIC_URL: text })).to.deep.equal([
-          `PUBLIC_URL must be an http or https URL without /v1, user, query or fragment, not ${JSON.stringify(text)}`,
+          `PUBLIC_URL must be an http or https URL without /v1, credentials, query or fragment, not ${JSON.stringify(text)}`,
         ])
       }
     })
@@ -401,22 +401,22 @@ describe('the settings', () => {
       [
         'both URLs or neither: MONGODB_URL',
         { MONGODB_URL, ...REQUIRED },
-        'REDIS_URL must be set with MONGODB_URL: replicas share both or neither',
+        'REDIS_URL must be set if MONGODB_URL is set: the service uses both or neither',
       ],
       [
         'both URLs or neither: REDIS_URL',
         { REDIS_URL, ...REQUIRED },
-        'MONGODB_URL must be set with REDIS_URL: replicas share both or neither',
+        'MONGODB_URL must be set if REDIS_URL is set: the service uses both or neither',
       ],
       [
         'a CURSOR_SECRET',
         { ...URLS, TRUSTED_PROXY_HOPS: '1' },
-        'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas',
+        'CURSOR_SECRET must be set if MONGODB_URL and REDIS_URL are set, to the same value for all replicas',
       ],
       [
         'TRUSTED_PROXY_HOPS, even if it is 0',
         { ...URLS, CURSOR_SECRET: SECRET },
-        'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none',
+        'TRUSTED_PROXY_HOPS must be set if MONGODB_URL and REDIS_URL are set: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none',
       ],
       [
         'no STORAGE=memory',

@@ -193,7 +193,7 @@ describe('a start that cannot succeed', () => {
       const ended = await runPetstore(['serve'], { [there]: url, CURSOR_SECRET: 'hunter2'.repeat(5), TRUSTED_PROXY_HOPS: '0' })
       expect(ended).to.include({ exitCode: 2, stdout: '' })
       expect(ended.stderr)
-        .to.match(new RegExp(`^ {2}- ${missing} must be set with ${there}\\b.*\\n$`, 'm'))
+        .to.match(new RegExp(`^ {2}- ${missing} must be set if ${there}\\b.*\\n$`, 'm'))
         .and.not.include('hunter2')
     }
   })
@@ -202,8 +202,8 @@ describe('a start that cannot succeed', () => {
     const ended = await runPetstore(['serve'], { MONGODB_URL: 'mongodb://petstore:hunter2@db/pets', REDIS_URL: 'redis://cache' })
     expect(ended).to.include({ exitCode: 2, stdout: '' })
     expect(ended.stderr)
-      .to.match(/^ {2}- CURSOR_SECRET must be set with MONGODB_URL\b/m)
-      .and.match(/^ {2}- TRUSTED_PROXY_HOPS must be set with MONGODB_URL\b/m)
+      .to.match(/^ {2}- CURSOR_SECRET must be set if MONGODB_URL\b/m)
+      .and.match(/^ {2}- TRUSTED_PROXY_HOPS must be set if MONGODB_URL\b/m)
       .and.not.include('hunter2')
   })
 })
@@ -254,7 +254,7 @@ describe('the petstore command', () => {
       .and.match(/^ +keys\b/m)
       .and.match(/^ +seed\b/m)
       .and.match(/^ +openapi\b/m)
-      .and.match(/^Exit codes: 0 done, 1 failed, 2 wrong usage or settings\.$/m)
+      .and.match(/^Exit codes: 0 success, 1 failure, 2 invalid usage or settings\.$/m)
   })
 
   it('tells of the formats with openapi --help', async () => {

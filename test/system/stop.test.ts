@@ -160,7 +160,7 @@ describe('the service, told to stop', () => {
     const { exitCode } = await within(SOON_MS, 'the service ends', service.ended)
     expect(exitCode).to.equal(1)
     const last = service.logLines.slice(-4).map((line) => JSON.parse(line) as { level: number; msg: string })
-    expect(last.map(({ msg }) => msg)).to.deep.equal(['uncaught', 'stopping', 'uncaught', 'stopped'])
+    expect(last.map(({ msg }) => msg)).to.deep.equal(['uncaught exception', 'stopping', 'uncaught exception', 'stopped'])
     expect(last[0]?.level).to.equal(60)
   })
 

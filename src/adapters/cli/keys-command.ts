@@ -56,14 +56,14 @@ To replace a key without downtime, issue a second key to its owner, wait until a
 Both keys are valid in the meantime.`
 
 const EFFECTS = {
-  'at once': 'It takes effect on the next request.',
-  'within 10 s': 'Redis is unavailable: it takes effect within 10 seconds.',
+  'at once': 'The change takes effect on the next request.',
+  'within 10 s': 'Redis is unavailable, so the change takes effect within 10 seconds.',
 } as const
 
 /** `petstore keys …` */
 export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Command {
   const keys = new Command('keys')
-    .description('manage API keys in the MongoDB and Redis of MONGODB_URL and REDIS_URL')
+    .description('manage API keys, which are stored in the MongoDB of MONGODB_URL')
     .addHelpText('after', ROTATION_HELP)
     .addHelpText('afterAll', '\nRequires MONGODB_URL and REDIS_URL with the same values as the service.')
   const makeKeyIdArgument = () => new Argument('<key-id>', 'the public name of a key (key_…), as printed by list')
@@ -132,7 +132,7 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
 
   keys
     .command('plan')
-    .description('change the plan of a key; limits that you set on the key before are removed unless you pass them again')
+    .description('change the plan of a key; limits set on the key are removed unless you pass them again')
     .addArgument(makeKeyIdArgument())
     .addArgument(new Argument('<plan>', 'the plan').choices(PLAN_NAMES))
     .addOption(makeMinuteOption())
@@ -190,7 +190,7 @@ async function issueOrWarn(admin: ApiKeyAdmin, newKey: NewApiKey): Promise<Issue
     return await admin.issue(newKey)
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    throw new StoreUnavailable(`${error.message}; the key may exist nevertheless: find it with petstore keys list and revoke it`, {
+    throw new StoreUnavailable(`${error.message}; the key may exist anyway: find it with petstore keys list and revoke it`, {
       cause: error.cause,
     })
   }

@@ -15,7 +15,7 @@ export interface Commands extends KeysCommandDeps, SeedCommandDeps {
 export function makeProgram(commands: Commands): Command {
   const program = new Command('petstore')
     .description('The Pet Store service. Settings are environment variables; docs/operations/settings.md describes them.')
-    .addHelpText('afterAll', '\nExit codes: 0 done, 1 failed, 2 wrong usage or settings.')
+    .addHelpText('afterAll', '\nExit codes: 0 success, 1 failure, 2 invalid usage or settings.')
 
   program.command('serve').description('serve the API until SIGTERM or SIGINT').action(commands.serve)
   program.addCommand(makeKeysCommand(commands))
@@ -23,7 +23,7 @@ export function makeProgram(commands: Commands): Command {
   program
     .command('openapi')
     .description('write the OpenAPI 3.1 document to standard output')
-    .addOption(new Option('--format <format>', 'how to write it').choices(['json', 'yaml']).default('json'))
+    .addOption(new Option('--format <format>', 'the format of the document').choices(['json', 'yaml']).default('json'))
     .action(async ({ format }: { format: 'json' | 'yaml' }) => commands.print(await commands.openApi(format)))
 
   const outputError = (text: string, write: (text: string) => void) => write(withoutControls(text))

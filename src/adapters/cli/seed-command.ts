@@ -14,7 +14,7 @@ export interface SeedCommandDeps {
 /** `petstore seed` */
 export function makeSeedCommand({ withSeed, print, progressTo }: SeedCommandDeps): Command {
   return new Command('seed')
-    .description('add sample pets and orders until the store contains these numbers; safe to repeat, but do not run it concurrently')
+    .description('add sample pets and orders until the store contains the given numbers; safe to repeat, but do not run it concurrently')
     .addOption(new Option('--pets <n>', 'total number of pets').argParser(parseCount).default(1_000))
     .addOption(new Option('--orders <n>', 'total number of orders').argParser(parseCount).default(100))
     .addOption(makeJsonOption())

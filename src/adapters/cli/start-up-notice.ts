@@ -17,14 +17,14 @@ export function startUpNotice({ apiUrl, adminUrl, docs, plans, demoKeys }: Start
   const isEmbedded = demoKeys.length > 0
   return [
     isEmbedded
-      ? 'Pet Store, embedded: all data lives in this process and ends with it.'
-      : 'Pet Store: pets, orders and API keys live in MongoDB, quotas in Redis, shared by all replicas.',
+      ? 'Pet Store, embedded mode: all data lives in this process and is lost when it stops.'
+      : 'Pet Store, distributed mode: pets, orders and API keys live in MongoDB and quotas in Redis, shared by all replicas.',
     '',
     `Listening on  ${apiUrl}/v1`,
     ...(docs ? [`Docs          ${apiUrl}/docs`] : []),
     `Admin         ${adminUrl}/metrics and ${adminUrl}/health`,
     '',
-    ...(isEmbedded ? formatDemoKeys(demoKeys, plans) : ['An API key:  petstore keys issue --plan free --owner <name>']),
+    ...(isEmbedded ? formatDemoKeys(demoKeys, plans) : ['Issue an API key:  petstore keys issue --plan free --owner <name>']),
     '',
     `  curl -i -H 'Authorization: Bearer ${demoKeys[0]?.secret ?? '<API key>'}' ${apiUrl}/v1/pets`,
     '',

@@ -43,7 +43,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
   async function admitJustRead(key: ApiKey): Promise<Admission> {
     const rules = quotaRulesFor(key, plans)
     const verdict = await quotas.take(key.keyId, rules, { version: key.version, justRead: true })
-    if (verdict.kind === 'outdated') throw new Error('The quota store reported a record as outdated that was just read')
+    if (verdict.kind === 'outdated') throw new Error('The quota store reported an API key record as outdated that had just been read')
     return toAdmission(key, rules, verdict)
   }
 

@@ -24,7 +24,7 @@ export function handleErrors({ log, reportAddressQuota }: { log: Logger; reportA
       const isFromPublicRoute = route?.respond && !isApiPath(route.template)
       if (!isFromPublicRoute && !ctx.response.get('X-RateLimit-Limit')) {
         await reportAddressQuota(ctx).catch((err: unknown) =>
-          log.error({ requestId: ctx.state.requestId, err }, 'the quota headers could not be set'),
+          log.error({ requestId: ctx.state.requestId, err }, 'failed to set the quota headers'),
         )
       }
     }

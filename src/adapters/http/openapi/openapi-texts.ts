@@ -33,10 +33,10 @@ function toPlanRow(name: PlanName, limits: Limits | undefined): string {
 }
 
 export const ERROR_DESCRIPTION =
-  'Every error has this body. The response to a request that is not readable HTTP (400, 408 or 431) has it too, but no quota headers.'
+  'Every error has this body. If a request cannot be parsed as HTTP (400, 408 or 431), the response has no quota headers.'
 
 export const ERROR_CODE_DESCRIPTION = [
-  'Identifies the error for programs. New codes may be added: handle a code that you do not know by its status.',
+  'Identifies the error for programs. New codes may be added: handle unknown codes by their status.',
   '',
   '| code | status | meaning |',
   '|---|---|---|',
@@ -72,7 +72,7 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   },
   'X-Request-Id': {
     description:
-      'Identifies this request in our logs: quote it when you report an error. It is the ID that you sent, if that matches the pattern.',
+      'Identifies this request in our logs: include it when you report an error. It is the ID that you sent, if that matches the pattern.',
     schema: toTextSchema('^[A-Za-z0-9._-]{1,64}$', 64),
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   },
@@ -109,7 +109,7 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     example: 'Thu, 05 Dec 2030 00:00:00 GMT',
   },
   'X-Stability': {
-    description: 'Present if the shape of the operation may still change: `experimental` or `beta`.',
+    description: 'Present if the operation may still change: `experimental` or `beta`.',
     schema: toTextSchema('^[a-z]+$', 20),
     example: 'experimental',
   },

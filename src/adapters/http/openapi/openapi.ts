@@ -65,7 +65,7 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
       security: [{ apiKey: [] }],
       tags: [
         { name: 'pets', description: 'The animals of the store.' },
-        { name: 'store', description: 'Orders of animals.' },
+        { name: 'store', description: 'Orders for animals.' },
       ],
       paths: buildPaths(OPERATIONS),
       components: {

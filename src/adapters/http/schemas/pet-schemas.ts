@@ -18,7 +18,7 @@ const petName = z
 
 const categoryId = int64.meta({
   override: INT64,
-  description: 'The category of the pet. All 64 bits are kept: in JavaScript, use a JSON parser that does not round numbers above 2^53.',
+  description: 'The category of the pet. All 64 bits are preserved: in JavaScript, use a JSON parser that does not round numbers above 2^53.',
   example: 7,
 })
 
