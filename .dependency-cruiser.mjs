@@ -1,7 +1,7 @@
 // The import rules of src. `npm run check:architecture` applies them, and test/system/architecture.test.ts tests that each of them can fail.
 
 /** A rule over an empty folder never fails, so each of these must contain a file. Add the folder of a new adapter here. */
-export const inhabited = [
+export const requiredPaths = [
   'src/core/',
   'src/core/ports/',
   'src/core/use-cases/',

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path/posix'
 import { ERROR_CATALOGUE } from '../dist/src/adapters/http/errors/error-catalogue.js'
-import { settingsTable } from '../dist/src/settings.js'
-import { importClosure } from './import-closure.mjs'
+import { formatSettingsTable } from '../dist/src/settings.js'
+import { listImportClosure } from './import-closure.mjs'
 
 const { plans } = JSON.parse(readFileSync('config/plans.json', 'utf8'))
 const limit = (number) => number?.toLocaleString('en') ?? 'custom'
@@ -16,14 +16,14 @@ const TABLES = {
     row(name[0].toUpperCase() + name.slice(1), limit(limits?.minute), limit(limits?.day)),
   ),
   errors: Object.entries(ERROR_CATALOGUE).map(([code, { status, message }]) => row(`\`${code}\``, status, message)),
-  settings: settingsTable().split('\n').slice(2),
+  settings: formatSettingsTable().split('\n').slice(2),
 }
 
 const PAGES = ['docs/api', 'docs/operations'].flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`))
 
 for (const file of ['README.md', 'docs/architecture.md', ...PAGES]) {
   const text = readFileSync(file, 'utf8')
-  const updated = withClosures(withMessages(withTables(text)))
+  const updated = fillClosures(fillMessages(fillTables(text)))
   if (updated === text) continue
   if (process.argv[2] === 'write') writeFileSync(file, updated)
   else {
@@ -33,7 +33,7 @@ for (const file of ['README.md', 'docs/architecture.md', ...PAGES]) {
 }
 
 /** Fills each table between `<!-- name: … -->` and `<!-- /name -->`, below its header of two lines. */
-function withTables(text) {
+function fillTables(text) {
   return text.replace(/(<!-- (\w+): .*-->\n\|.*\n\|.*\n)[^]*?(<!-- \/\2 -->)/g, (_, head, name, end) => {
     if (!(name in TABLES)) throw new Error(`Unknown table: ${name}`)
     return head + TABLES[name].map((line) => `${line}\n`).join('') + end
@@ -41,7 +41,7 @@ function withTables(text) {
 }
 
 /** Updates the messages in example responses, except those that name parameters or fields. */
-function withMessages(text) {
+function fillMessages(text) {
   return text.replace(/\{"code":"(\w+)","message":".*","status":\d+\}/g, (body, code) => {
     if (code === 'validation_failed' || code === 'invalid_parameter') return body
     const { message, status } = ERROR_CATALOGUE[code]
@@ -50,12 +50,12 @@ function withMessages(text) {
 }
 
 /** Fills in the files between `<!-- closure of file file -->` and `<!-- /closure -->`, grouped by folder. */
-function withClosures(text) {
+function fillClosures(text) {
   return text.replace(/(<!-- closure of (.+) -->\n)[^]*?(<!-- \/closure -->)/g, (_, head, entries, end) => {
-    const files = importClosure(entries.split(' '))
+    const files = listImportClosure(entries.split(' '))
     const folders = [...new Set(files.map((file) => dirname(file)))]
-    const inFolder = (folder) => files.filter((file) => dirname(file) === folder).map((file) => basename(file))
-    const lines = folders.map((folder) => `- \`${folder}/\`: ${inFolder(folder).join(', ')}\n`)
+    const listFilesIn = (folder) => files.filter((file) => dirname(file) === folder).map((file) => basename(file))
+    const lines = folders.map((folder) => `- \`${folder}/\`: ${listFilesIn(folder).join(', ')}\n`)
     return `${head}${lines.join('')}${end}`
   })
 }

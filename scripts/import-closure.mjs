@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path/posix'
 
 /** Returns these files and all files that they import, directly or indirectly. Includes type imports, because a reader follows them too. */
-export function importClosure(entries) {
+export function listImportClosure(entries) {
   const files = new Set()
   const visit = (file) => {
     if (files.has(file)) return

@@ -1,12 +1,12 @@
 import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startUpNotice } from './adapters/cli/start-up-notice.js'
+import { formatStartUpNotice } from './adapters/cli/start-up-notice.js'
 import { announceClose, drain, listen, makeServer } from './adapters/http/server/server.js'
 import type { Config } from './config.js'
 import { OperatorError, StoreUnavailable } from './core/errors.js'
 import { PLAN_NAMES } from './core/plan.js'
 import type { IssuedApiKey } from './core/use-cases/issue-api-key.js'
-import { EXIT, toSentence } from './exit.js'
+import { EXIT_CODES, toOperatorMessage } from './exit.js'
 import { makeContainer } from './wiring/container.js'
 import { ServiceParts } from './wiring/parts.js'
 
@@ -36,7 +36,7 @@ export async function serve(config: Config): Promise<void> {
   if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and connecting to MongoDB and Redis')
   await prepareBackingServices(parts)
   if (!health.startAccepting()) return
-  process.stdout.write(startUpNotice({ apiUrl, adminUrl, docs: config.docs, plans: config.plans, demoKeys }))
+  process.stdout.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
 }
 
 /** Retries until the backing services are available. Until then, the process listens, but is not ready. */
@@ -47,7 +47,7 @@ async function prepareBackingServices({ backingServices, log }: ServiceParts): P
       return
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      log.warn({ reason: toSentence(error) }, 'waiting for the storage servers')
+      log.warn({ reason: toOperatorMessage(error) }, 'waiting for the storage servers')
       await delay(PREPARE_RETRY_MS)
     }
   }
@@ -89,15 +89,15 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
   const shutDown = async (reason: string, options: ShutdownOptions) => {
     log.info({ reason }, 'stopping')
     await stop(parts, options, servers).catch((err: unknown) => {
-      exitCode = EXIT.failed
+      exitCode = EXIT_CODES.failure
       log.error({ err }, 'shutdown failed')
     })
     log.info('stopped')
     process.exit(exitCode)
   }
   const onSignal = (signal: NodeJS.Signals) => {
-    if (exitCode !== undefined) process.exit(EXIT.failed)
-    exitCode = EXIT.done
+    if (exitCode !== undefined) process.exit(EXIT_CODES.failure)
+    exitCode = EXIT_CODES.success
     void shutDown(signal, { drainDelayMs, idleGraceMs: IDLE_GRACE_MS, timeoutMs: shutdownTimeoutMs })
   }
   process.on('SIGTERM', onSignal)
@@ -106,7 +106,7 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
     log.fatal({ err }, 'uncaught exception')
     // A further exception must not interrupt the requests that the shutdown waits for.
     const isStopping = exitCode !== undefined
-    exitCode = EXIT.failed
+    exitCode = EXIT_CODES.failure
     const timeoutMs = Math.min(CRASH_TIMEOUT_MS, shutdownTimeoutMs)
     if (!isStopping) void shutDown('uncaught exception', { drainDelayMs: 0, idleGraceMs: 0, timeoutMs })
   })
@@ -115,7 +115,7 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
 type Servers = readonly [api: Server, admin: Server]
 
 /** The parts that a shutdown stops. */
-type StoppedParts = Pick<ServiceParts, 'log' | 'health' | 'backingServices'>
+type PartsToStop = Pick<ServiceParts, 'log' | 'health' | 'backingServices'>
 
 /**
  * Shuts down in this order: fails `/readyz`, waits until load balancers have noticed, drains the API server, closes the storage connections,
@@ -123,22 +123,22 @@ type StoppedParts = Pick<ServiceParts, 'log' | 'health' | 'backingServices'>
  * when the process exits.
  */
 export async function stop(
-  parts: StoppedParts,
+  parts: PartsToStop,
   { drainDelayMs, idleGraceMs, timeoutMs }: ShutdownOptions,
   [api, admin]: Servers,
 ): Promise<void> {
-  const endMs = performance.now() + timeoutMs
-  const leftMs = () => Math.max(0, endMs - performance.now())
+  const deadlineMs = performance.now() + timeoutMs
+  const remainingMs = () => Math.max(0, deadlineMs - performance.now())
   parts.health.stopAccepting()
   announceClose(api)
   await delay(drainDelayMs)
-  await drain(api, { graceMs: Math.min(idleGraceMs, leftMs()), timeoutMs: leftMs() })
-  await Promise.race([closeBackingServices(parts), delay(leftMs())])
-  await drain(admin, { graceMs: 0, timeoutMs: leftMs() })
+  await drain(api, { graceMs: Math.min(idleGraceMs, remainingMs()), timeoutMs: remainingMs() })
+  await Promise.race([closeBackingServices(parts), delay(remainingMs())])
+  await drain(admin, { graceMs: 0, timeoutMs: remainingMs() })
 }
 
 /** If this fails, no data is lost: every acknowledged write is in MongoDB, and every reported request is in Redis. */
-async function closeBackingServices({ backingServices, log }: StoppedParts): Promise<void> {
+async function closeBackingServices({ backingServices, log }: PartsToStop): Promise<void> {
   await Promise.all(backingServices.map((service) => service.close())).catch((err: unknown) =>
     log.error({ err }, 'failed to close the storage connections'),
   )

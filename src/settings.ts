@@ -155,7 +155,7 @@ export function getSetting(name: SettingName): Setting {
 }
 
 /** Returns the documented table of settings, in Markdown. */
-export function settingsTable(): string {
+export function formatSettingsTable(): string {
   const rows = SETTING_NAMES.map((name) => {
     const { default: text, whenUnset, meaning, isSecret } = getSetting(name)
     const names = isSecret ? `\`${name}\`, \`${name}_FILE\`` : `\`${name}\``

@@ -8,12 +8,12 @@ export interface AddressQuota extends WindowQuota {
 }
 
 /** Returns the key of the counter for an IP address and the minute of `nowMs` (Unix time in milliseconds). */
-export function failureBucketKey(address: string, nowMs: number): string {
+export function toFailureBucketKey(address: string, nowMs: number): string {
   return `${address} ${windowNumber('minute', { nowMs, phaseSeconds: 0 })}`
 }
 
 /** Returns the quota after `failureCount` failures in the minute of `nowMs` (Unix time in milliseconds), with a limit of `perMinute`. */
-export function addressQuotaAfter(failureCount: number, perMinute: number, nowMs: number): AddressQuota {
+export function toAddressQuota(failureCount: number, perMinute: number, nowMs: number): AddressQuota {
   const at = { nowMs, phaseSeconds: 0 }
   const resetSeconds = windowResetSeconds('minute', windowNumber('minute', at), at)
   return { nowMs, limit: perMinute, remaining: Math.max(0, perMinute - failureCount), resetSeconds }

@@ -43,6 +43,6 @@ export function isUsable(key: ApiKey, nowMs: number): boolean {
 const LAST_USED_ACCURACY_MS = 60 * 60 * 1000
 
 /** Whether a use of the key now must be recorded: the key is usable and its last recorded use is an hour or more ago. */
-export function mustRecordUse(key: ApiKey, lastUsedAtMs: number | undefined, nowMs: number): boolean {
+export function shouldRecordUse(key: ApiKey, lastUsedAtMs: number | undefined, nowMs: number): boolean {
   return isUsable(key, nowMs) && (lastUsedAtMs === undefined || nowMs - lastUsedAtMs >= LAST_USED_ACCURACY_MS)
 }

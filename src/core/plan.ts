@@ -36,7 +36,7 @@ export function requireLimits({ plan, limits }: Subscription, { plans }: Plans):
  * Returns the rules for a key. The key's own limits replace the plan's. Throws if neither has limits, which `requireLimits` prevents unless
  * the plans file changes.
  */
-export function quotaRulesFor(key: Subscription & { readonly keyId: string }, { plans, ban }: Plans): QuotaRules {
+export function toQuotaRules(key: Subscription & { readonly keyId: string }, { plans, ban }: Plans): QuotaRules {
   const plan = plans[key.plan]
   const limits = key.limits ?? plan.limits
   if (!limits) throw new Error(`Key ${key.keyId} on plan ${key.plan} has no limits`)

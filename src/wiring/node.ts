@@ -7,10 +7,10 @@ import type { Config } from '../config.js'
 import { TOKENS } from './tokens.js'
 
 /** The clock, the generator of API key secrets and the logger. */
-export function nodeModule({ logLevel }: Config, logTo: DestinationStream): ContainerModule {
+export function nodeModule({ logLevel }: Config, logDestination: DestinationStream): ContainerModule {
   return new ContainerModule(({ bind }) => {
     bind(TOKENS.clock).toResolvedValue(() => new SystemClock())
     bind(TOKENS.secrets).toResolvedValue(() => new CryptoApiKeySecrets())
-    bind(TOKENS.log).toResolvedValue(() => pino({ level: logLevel, base: null }, logTo))
+    bind(TOKENS.log).toResolvedValue(() => pino({ level: logLevel, base: null }, logDestination))
   })
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { PlanName, Plans } from '../../src/core/plan.js'
-import { PLAN_NAMES, quotaRulesFor } from '../../src/core/plan.js'
+import { PLAN_NAMES, toQuotaRules } from '../../src/core/plan.js'
 import { anApiKey, somePlans } from '../contracts/builders.js'
 
 const PLANS: Plans = somePlans({
@@ -15,14 +15,14 @@ describe('the quota rules of a key', () => {
     it(`are its own limits, or else those of its plan, in the mode of its plan: ${plan}`, () => {
       const { limits: planLimits, mode } = PLANS.plans[plan]
       const limits = { minute: 7, day: 8 }
-      expect(quotaRulesFor(anApiKey('one', { plan, limits }), PLANS)).to.deep.equal({ limits, mode, ban: PLANS.ban })
-      if (planLimits) expect(quotaRulesFor(anApiKey('one', { plan }), PLANS)).to.deep.equal({ limits: planLimits, mode, ban: PLANS.ban })
+      expect(toQuotaRules(anApiKey('one', { plan, limits }), PLANS)).to.deep.equal({ limits, mode, ban: PLANS.ban })
+      if (planLimits) expect(toQuotaRules(anApiKey('one', { plan }), PLANS)).to.deep.equal({ limits: planLimits, mode, ban: PLANS.ban })
     })
   }
 
   it('are an error, never unlimited, if neither the key nor its plan has limits; the error contains the key ID but not the hash', () => {
     const plan: PlanName = 'enterprise'
-    expect(() => quotaRulesFor(anApiKey('one', { plan }), PLANS))
+    expect(() => toQuotaRules(anApiKey('one', { plan }), PLANS))
       .to.throw(/key_one/)
       .with.property('message')
       .that.does.not.include(anApiKey().secretHash)

@@ -75,7 +75,7 @@ describe('health', () => {
 
   it('/readyz checks no dependency, so that an outage does not remove all replicas from the load balancer', async () => {
     let checks = 0
-    const down: Dependency = { name: 'mongodb', required: true, isUp: async () => (checks++, false) }
+    const down: Dependency = { name: 'mongodb', isRequired: true, isUp: async () => (checks++, false) }
     await withApi({ doubles: { health: new Health([down]) } }, async (own) => {
       health(own).startAccepting()
       for (let request = 0; request < 20; request += 1) expect(await own.send('/readyz')).to.have.property('status', 200)
@@ -83,7 +83,7 @@ describe('health', () => {
     })
   })
 
-  const dependency = (name: string, required: boolean, up: boolean): Dependency => ({ name, required, isUp: async () => up })
+  const dependency = (name: string, required: boolean, up: boolean): Dependency => ({ name, isRequired: required, isUp: async () => up })
 
   for (const [what, dependencies, status] of [
     ['everything is up', [dependency('mongodb', true, true), dependency('redis', false, true)], 'ok'],
@@ -96,7 +96,7 @@ describe('health', () => {
       const states = Object.fromEntries(
         await Promise.all(dependencies.map(async (each) => [each.name, (await each.isUp()) ? 'up' : 'down'] as const)),
       )
-      expect(await own.details()).to.deep.include({ status, ready: true, dependencies: states })
+      expect(await own.check()).to.deep.include({ status, ready: true, dependencies: states })
     })
   }
 

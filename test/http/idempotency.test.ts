@@ -31,7 +31,7 @@ describe('an Idempotency-Key', () => {
   beforeEach(async () => {
     pets = new StoreThatFailsOnce()
     api = await startApi({
-      config: { sampleData: false },
+      config: { hasSampleData: false },
       doubles: { pets },
     })
     key = await ampleKey(api)

@@ -11,7 +11,7 @@ describe('a categoryId', () => {
   let key: string
 
   beforeEach(async () => {
-    api = await startApi({ config: { sampleData: false } })
+    api = await startApi({ config: { hasSampleData: false } })
     key = await ampleKey(api)
   })
   afterEach(() => api.stop())

@@ -117,7 +117,7 @@ describe('GET /v1/pets', () => {
   })
 
   it('a filter that nothing matches, and an empty store, are an empty array without links', () =>
-    withApi({ config: { sampleData: false } }, async (empty, emptyKey) => {
+    withApi({ config: { hasSampleData: false } }, async (empty, emptyKey) => {
       for (const path of ['/v1/pets', '/v1/pets?status=sold', '/v1/store/orders']) {
         const answer = await empty.send(path, { key: emptyKey })
         expect(answer).to.include({ status: 200, text: '[]' })

@@ -317,7 +317,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('is not served, nor its page, when DOCS is off', () =>
-    withApi({ config: { docs: false } }, async (own, key) => {
+    withApi({ config: { hasDocs: false } }, async (own, key) => {
       for (const path of ['/openapi.json', '/openapi.yaml', '/docs', '/docs/scalar.js', '/docs/start.js']) {
         expectError(await own.send(path), 404, 'not_found')
       }

@@ -15,9 +15,9 @@ export interface Violation {
 /** Applies the import rules of the repository, which is the working directory, to the sources under `root`/src. */
 export async function architectureViolations(root: string): Promise<Violation[]> {
   const rulesFile = join(process.cwd(), '.dependency-cruiser.mjs')
-  const { inhabited } = (await import(pathToFileURL(rulesFile).href)) as { inhabited: string[] }
+  const { requiredPaths } = (await import(pathToFileURL(rulesFile).href)) as { requiredPaths: string[] }
   const files = sourceFiles(root)
-  const empty = inhabited.filter((place) => !files.some((file) => file.startsWith(place)))
+  const empty = requiredPaths.filter((place) => !files.some((file) => file.startsWith(place)))
   return [
     ...empty.map((place) => ({ rule: 'rules-speak-of-something', file: place, detail: 'holds no file, so that its rules could not fail' })),
     ...(files.length > 0 ? await importViolations(root, rulesFile, files) : []),

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { startUpNotice } from '../../src/adapters/cli/start-up-notice.js'
+import { formatStartUpNotice } from '../../src/adapters/cli/start-up-notice.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
 import { somePlans } from '../contracts/builders.js'
 import { rateLimitFields } from '../support/responses.js'
@@ -209,10 +209,10 @@ describe('a start that cannot succeed', () => {
 })
 
 describe('the start-up notice of a service on MongoDB and Redis', () => {
-  const notice = startUpNotice({
+  const notice = formatStartUpNotice({
     apiUrl: 'http://127.0.0.1:1001',
     adminUrl: 'http://127.0.0.1:1002',
-    docs: true,
+    hasDocs: true,
     plans: somePlans(),
     demoKeys: [],
   })

@@ -8,7 +8,7 @@ export interface Commands extends KeysCommandDeps, SeedCommandDeps {
   /** Serves until a signal stops it. */
   readonly serve: () => Promise<void>
   /** Returns the OpenAPI document as text. */
-  readonly openApi: (format: 'json' | 'yaml') => Promise<string>
+  readonly renderOpenApi: (format: 'json' | 'yaml') => Promise<string>
 }
 
 /** The `petstore` command. Throws commander's error for wrong usage. */
@@ -24,19 +24,19 @@ export function makeProgram(commands: Commands): Command {
     .command('openapi')
     .description('write the OpenAPI 3.1 document to standard output')
     .addOption(new Option('--format <format>', 'the format of the document').choices(['json', 'yaml']).default('json'))
-    .action(async ({ format }: { format: 'json' | 'yaml' }) => commands.print(await commands.openApi(format)))
+    .action(async ({ format }: { format: 'json' | 'yaml' }) => commands.print(await commands.renderOpenApi(format)))
 
-  const outputError = (text: string, write: (text: string) => void) => write(withoutControls(text))
-  for (const command of commandsOf(program)) command.showHelpAfterError().configureOutput({ outputError }).exitOverride()
+  const outputError = (text: string, write: (text: string) => void) => write(replaceControlCharacters(text))
+  for (const command of listCommands(program)) command.showHelpAfterError().configureOutput({ outputError }).exitOverride()
   return program
 }
 
 /** Commander's error messages repeat arguments, which must not be able to control the terminal. */
-function withoutControls(text: string): string {
+function replaceControlCharacters(text: string): string {
   return text.replace(/(?!\n)\p{Cc}/gu, '\uFFFD')
 }
 
 /** Lists the command and all its subcommands. Commands that are added with `addCommand` do not inherit the settings of their parent. */
-function commandsOf(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(commandsOf)]
+function listCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(listCommands)]
 }

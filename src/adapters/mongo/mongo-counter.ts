@@ -29,7 +29,7 @@ export class MongoCounter {
    * Reserves the next `count` IDs, or fewer at the end of the range, 2^53 − 1. Throws `StoreUnavailable` (the IDs may then be lost), and a
    * plain `Error` if no ID is left.
    */
-  async take(count: number): Promise<IdRange> {
+  async reserveUpTo(count: number): Promise<IdRange> {
     const end = await this.#increment(BigInt(count))
     const first = end - BigInt(count) + 1n
     if (first > MAX_ASSIGNED_ID) throw new Error(`All ${this.name} IDs up to 2^53 − 1 have been assigned`)
@@ -37,8 +37,8 @@ export class MongoCounter {
   }
 
   /** Like `reserveUpTo`, but also throws a plain `Error` if fewer than `count` IDs are left. */
-  async takeAll(count: number): Promise<IdRange> {
-    const range = await this.take(count)
+  async reserveExactly(count: number): Promise<IdRange> {
+    const range = await this.reserveUpTo(count)
     if (range.last - range.first + 1n < BigInt(count)) throw new Error(`Fewer than ${count} ${this.name} IDs are left`)
     return range
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Collection, Db } from 'mongodb'
 import type { Clock } from '../../core/ports/clock.js'
 import type { IdempotencyRecord, IdempotencyScope, IdempotencyStore } from '../../core/ports/idempotency-store.js'
-import { IDEMPOTENCY_MS } from '../../core/ports/idempotency-store.js'
+import { IDEMPOTENCY_TTL_MS } from '../../core/ports/idempotency-store.js'
 import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 interface IdempotencyDocument {
@@ -67,6 +67,6 @@ export class MongoIdempotencyStore implements IdempotencyStore {
   }
 
   #getExpiry(): Date {
-    return new Date(this.clock.nowMs() + IDEMPOTENCY_MS)
+    return new Date(this.clock.nowMs() + IDEMPOTENCY_TTL_MS)
   }
 }

@@ -13,7 +13,7 @@ export interface IdempotencyRecord {
 }
 
 /** How long a record is valid. */
-export const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000
+export const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000
 
 export interface IdempotencyStore {
   /**

@@ -7,7 +7,7 @@ import type { PetStore } from '../ports/pet-store.js'
 export interface PetCreation {
   readonly pet: Pet
   /** Whether an earlier request with the same idempotency key created the pet. */
-  readonly replayed: boolean
+  readonly isReplay: boolean
 }
 
 /** With a scope, retries create the pet only once. Throws `IdempotencyKeyReused` if the scope was used for a different pet. */
@@ -18,9 +18,9 @@ export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempoten
     const newId = await ports.petIds.next()
     const id = scope ? await claimId(ports.idempotency, scope, newPet, newId) : newId
     const pet = { id, name: newPet.name, categoryId: newPet.categoryId, status: newPet.status }
-    if ((await ports.pets.insert(pet)) === 'inserted') return { pet, replayed: false }
+    if ((await ports.pets.insert(pet)) === 'inserted') return { pet, isReplay: false }
     if (!scope) throw new Error(`The new pet ID ${id} is taken: an ID was assigned twice`)
-    return { pet: await findStored(ports.pets, pet), replayed: true }
+    return { pet: await findStored(ports.pets, pet), isReplay: true }
   }
 }
 

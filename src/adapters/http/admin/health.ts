@@ -7,7 +7,7 @@ import type { PublicRoute } from '../pipeline/routing.js'
 export interface Dependency {
   readonly name: string
   /** Whether requests fail while it is down. */
-  readonly required: boolean
+  readonly isRequired: boolean
   /** Never throws. Resolves to false if the dependency does not respond in time. */
   isUp(): Promise<boolean>
 }
@@ -40,9 +40,9 @@ export class Health {
    * For operators, and never on the API port. Checks every dependency. `status` is `ok` if the process accepts traffic and all required
    * dependencies are up. `ready` is the result of `/readyz`.
    */
-  async details() {
+  async check() {
     const states = await Promise.all(this.dependencies.map(async (dependency) => ({ dependency, isUp: await dependency.isUp() })))
-    const isOk = this.isReady && states.every(({ dependency, isUp }) => isUp || !dependency.required)
+    const isOk = this.isReady && states.every(({ dependency, isUp }) => isUp || !dependency.isRequired)
     return {
       status: isOk ? 'ok' : 'failing',
       ready: this.isReady,

@@ -2,7 +2,7 @@ import { DomainError } from '../../../core/errors.js'
 import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE } from './error-catalogue.js'
 
-interface Details {
+interface HttpErrorOptions {
   /** Replaces the message of the catalogue. */
   readonly message?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -16,7 +16,7 @@ export class HttpError extends Error {
 
   constructor(
     readonly code: ErrorCode,
-    { message, headers = {}, cause }: Details = {},
+    { message, headers = {}, cause }: HttpErrorOptions = {},
   ) {
     super(message ?? ERROR_CATALOGUE[code].message, { cause })
     this.status = ERROR_CATALOGUE[code].status

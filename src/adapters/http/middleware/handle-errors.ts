@@ -33,7 +33,7 @@ export function handleErrors({ log, reportAddressQuota }: { log: Logger; reportA
 
 /** Logs errors outside the error boundary, such as those while a response is being sent. A client that disconnects is not an error. */
 export function makeErrorLogger(log: Logger): (err: unknown, ctx?: Context) => void {
-  return function logStrayError(err, ctx) {
+  return function logUnhandledError(err, ctx) {
     if (ctx?.req.socket.destroyed) log.debug({ err }, 'the client disconnected')
     else log.error({ err }, 'error outside the error boundary')
   }

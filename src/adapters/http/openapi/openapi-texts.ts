@@ -127,19 +127,19 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
 
 const QUOTA = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'RateLimit-Policy', 'RateLimit']
 /** Error responses are shared by operations that send these and operations that do not. */
-const OF_SOME_OPERATIONS = ['Deprecation', 'Sunset', 'Link', 'X-Stability']
+const OPERATION_SPECIFIC = ['Deprecation', 'Sunset', 'Link', 'X-Stability']
 
 const NEVER_REQUIRED = ['Idempotent-Replayed', 'Accept', 'Accept-Encoding']
 
-const OPTIONAL = 'Optional-'
+const OPTIONAL_PREFIX = 'Optional-'
 
 /** `required` is a property of the header object, so a header that some responses may omit has a second component, `Optional-…`. */
 export function buildHeaders(): Record<string, oas31.HeaderObject> {
   const required = Object.keys(HEADERS).filter((name) => !NEVER_REQUIRED.includes(name))
-  const optional = [...QUOTA, ...OF_SOME_OPERATIONS, ...NEVER_REQUIRED]
+  const optional = [...QUOTA, ...OPERATION_SPECIFIC, ...NEVER_REQUIRED]
   return Object.fromEntries([
     ...required.map((name) => [name, { ...HEADERS[name], required: true }]),
-    ...optional.map((name) => [OPTIONAL + name, { ...HEADERS[name], required: false }]),
+    ...optional.map((name) => [OPTIONAL_PREFIX + name, { ...HEADERS[name], required: false }]),
   ]) as Record<string, oas31.HeaderObject>
 }
 
@@ -168,11 +168,14 @@ export function listErrorHeaders(status: number | 'default'): Record<string, oas
   return toReferences(required, [
     ...(mayLackQuota ? QUOTA : []),
     ...(status === 415 ? ['Accept', 'Accept-Encoding'] : []),
-    ...OF_SOME_OPERATIONS,
+    ...OPERATION_SPECIFIC,
   ])
 }
 
 function toReferences(required: readonly string[], optional: readonly string[]): Record<string, oas31.ReferenceObject> {
   const reference = (name: string, component: string) => [name, { $ref: `#/components/headers/${component}` }] as const
-  return Object.fromEntries([...required.map((name) => reference(name, name)), ...optional.map((name) => reference(name, OPTIONAL + name))])
+  return Object.fromEntries([
+    ...required.map((name) => reference(name, name)),
+    ...optional.map((name) => reference(name, OPTIONAL_PREFIX + name)),
+  ])
 }

@@ -76,12 +76,18 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
         },
       },
     },
-    { override: leaveResponsesOpen },
+    { override: allowAdditionalResponseFields },
   )
 }
 
 /** A new field in a response must not break clients that were generated earlier. */
-function leaveResponsesOpen({ jsonSchema, io }: { jsonSchema: { additionalProperties?: unknown }; io: 'input' | 'output' }): void {
+function allowAdditionalResponseFields({
+  jsonSchema,
+  io,
+}: {
+  jsonSchema: { additionalProperties?: unknown }
+  io: 'input' | 'output'
+}): void {
   if (io === 'output') delete jsonSchema.additionalProperties
 }
 

@@ -35,11 +35,11 @@ function removeTrailingZeros(digits: string): string {
 /** Counts the brackets outside of strings. The text may be invalid JSON, which the parser detects. */
 function exceedsDepth(text: string, maxDepth: number): boolean {
   let depth = 0
-  let inString = false
+  let isInString = false
   for (let index = 0; index < text.length && depth <= maxDepth; index += 1) {
     const character = text[index]
-    if (character === '"') inString = !inString
-    else if (inString) index += character === '\\' ? 1 : 0
+    if (character === '"') isInString = !isInString
+    else if (isInString) index += character === '\\' ? 1 : 0
     else if (character === '[' || character === '{') depth += 1
     else if (character === ']' || character === '}') depth -= 1
   }

@@ -6,7 +6,7 @@ const brokenBodies = new WeakMap<IncomingMessage, AbortController>()
  * Returns a signal that aborts, with the parser's error as the reason, if the rest of the request's body cannot be read although the
  * connection is open.
  */
-export function brokenBodySignal(request: IncomingMessage): AbortSignal {
+export function getBrokenBodySignal(request: IncomingMessage): AbortSignal {
   return getController(request).signal
 }
 

@@ -12,7 +12,7 @@ export const JSON_DEPTH_LIMIT = 32
 export const BODY_TIMEOUT_MS = 15_000
 
 /** A connection without reads or writes for this long is closed, even if requests are in flight on it. */
-export const STALLED_SOCKET_MS = 30_000
+export const SOCKET_TIMEOUT_MS = 30_000
 
 /**
  * A connection with more unfinished responses is closed: each uses memory or a file descriptor, and no legitimate client pipelines that many.
