@@ -1,7 +1,7 @@
-// DESIGN §8's import rules. `npm run check:architecture` applies them to src, and test/architecture.test.ts plants a violation of each.
+// The import rules of src. `npm run check:architecture` applies them, and test/architecture.test.ts tests that each of them can fail.
 
 /** A rule over an empty folder never fails, so each of these must contain a file. Add the folder of a new adapter here. */
-export const inhabited = [
+export const requiredPaths = [
   'src/core/',
   'src/core/ports/',
   'src/core/use-cases/',
@@ -30,31 +30,31 @@ const rules = [
   },
   {
     name: 'adapters-import-only-core-and-their-own-folder',
-    comment: 'HTTP must not know which store it uses, and adapters are given their settings.',
+    comment: 'HTTP must not know which store it uses, and adapters receive their settings as arguments.',
     from: { path: '^src/adapters/([^/]+)/' },
     to: { path: '^src/', pathNot: ['^src/core/', '^src/adapters/$1/'] },
   },
   {
     name: 'only-entry-points-and-wiring-import-the-command-line',
-    comment: 'The command line is an entry to the service. Nothing is built on it.',
+    comment: 'The command line is an entry point. No other part depends on it.',
     from: { pathNot: [ENTRY_POINTS, '^src/wiring/', '^src/adapters/cli/'] },
     to: { path: '^src/adapters/cli/' },
   },
   {
     name: 'only-entry-points-import-the-wiring',
-    comment: 'A part that can reach the container can reach everything.',
+    comment: 'A part that can access the container can access everything.',
     from: { pathNot: [ENTRY_POINTS, '^src/wiring/'] },
     to: { path: ['^src/wiring/', ENTRY_POINTS] },
   },
   {
     name: 'wiring-imports-no-entry-point',
-    comment: 'The entry points use the wiring, not the other way round.',
+    comment: 'The entry points use the wiring, not the other way around.',
     from: { path: '^src/wiring/' },
     to: { path: ENTRY_POINTS },
   },
   {
     name: 'only-entry-points-and-wiring-import-the-settings',
-    comment: 'Core and adapters are given the values that they need, so that a test can give them others.',
+    comment: 'Core and adapters receive the values that they need as arguments, so that tests can pass other values.',
     from: { pathNot: ['^src/wiring/', ENTRY_POINTS] },
     to: { path: '^src/config[.]ts$' },
   },

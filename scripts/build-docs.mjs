@@ -27,7 +27,7 @@ async function compress(file) {
   ])
 }
 
-/** Each text once, after the names of the packages that it covers. */
+/** Returns each license text once, after the names of the packages that it covers. */
 function collectLicenses() {
   const packagesByText = new Map()
   for (const name of listBundledPackages()) {

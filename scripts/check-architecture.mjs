@@ -1,4 +1,4 @@
-// Applies the import rules to src and names what breaks them. The rules are in .dependency-cruiser.mjs.
+// Checks src against the import rules in .dependency-cruiser.mjs and prints each violation.
 import { findArchitectureViolations } from '../dist/test/support/architecture.js'
 
 const violations = await findArchitectureViolations(process.cwd())

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path/posix'
 import { ERROR_CATALOGUE } from '../dist/src/adapters/http/errors/error-catalogue.js'
-import { settingsTable } from '../dist/src/settings.js'
+import { formatSettingsTable } from '../dist/src/settings.js'
 import { findImportClosure } from '../dist/test/support/import-closure.js'
 
 const { plans } = JSON.parse(readFileSync('config/plans.json', 'utf8'))
@@ -10,38 +10,38 @@ const limit = (number) => number?.toLocaleString('en') ?? 'custom'
 
 const row = (...cells) => `| ${cells.join(' | ')} |`
 
-/** Rows without the head of the table. */
+/** The rows of each table, without its header. */
 const TABLES = {
   plans: Object.entries(plans).map(([name, { limits }]) =>
     row(name[0].toUpperCase() + name.slice(1), limit(limits?.minute), limit(limits?.day)),
   ),
   errors: Object.entries(ERROR_CATALOGUE).map(([code, { status, message }]) => row(`\`${code}\``, status, message)),
-  settings: settingsTable().split('\n').slice(2),
+  settings: formatSettingsTable().split('\n').slice(2),
 }
 
 const PAGES = ['docs/api', 'docs/operations'].flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`))
 
 for (const file of ['README.md', 'docs/architecture.md', ...PAGES]) {
   const text = readFileSync(file, 'utf8')
-  const updated = withClosures(withMessages(withTables(text)))
+  const updated = fillClosures(fillMessages(fillTables(text)))
   if (updated === text) continue
   if (process.argv[2] === 'write') writeFileSync(file, updated)
   else {
-    console.error(`${file} is not what the code generates. Run 'npm run generate', review the difference and commit it.`)
+    console.error(`${file} is out of date. Run 'npm run generate', review the difference and commit it.`)
     process.exitCode = 1
   }
 }
 
-/** Fills each table between `<!-- name: … -->` and `<!-- /name -->`, below its head of two lines. */
-function withTables(text) {
+/** Fills each table between `<!-- name: … -->` and `<!-- /name -->`, below its header of two lines. */
+function fillTables(text) {
   return text.replace(/(<!-- (\w+): .*-->\n\|.*\n\|.*\n)[^]*?(<!-- \/\2 -->)/g, (_, head, name, end) => {
-    if (!(name in TABLES)) throw new Error(`No table has the name ${name}`)
+    if (!(name in TABLES)) throw new Error(`Unknown table: ${name}`)
     return head + TABLES[name].map((line) => `${line}\n`).join('') + end
   })
 }
 
-/** The messages in example responses, except those that name parameters or fields. */
-function withMessages(text) {
+/** Updates the messages in example responses, except those that name parameters or fields. */
+function fillMessages(text) {
   return text.replace(/\{"code":"(\w+)","message":".*","status":\d+\}/g, (body, code) => {
     if (code === 'validation_failed' || code === 'invalid_parameter') return body
     const { message, status } = ERROR_CATALOGUE[code]
@@ -49,13 +49,13 @@ function withMessages(text) {
   })
 }
 
-/** The files between `<!-- closure of file file -->` and `<!-- /closure -->`, by folder. */
-function withClosures(text) {
+/** Fills in the files between `<!-- closure of file file -->` and `<!-- /closure -->`, grouped by folder. */
+function fillClosures(text) {
   return text.replace(/(<!-- closure of (.+) -->\n)[^]*?(<!-- \/closure -->)/g, (_, head, entries, end) => {
     const files = findImportClosure(entries.split(' '))
     const folders = [...new Set(files.map((file) => dirname(file)))]
-    const inFolder = (folder) => files.filter((file) => dirname(file) === folder).map((file) => basename(file))
-    const lines = folders.map((folder) => `- \`${folder}/\`: ${inFolder(folder).join(', ')}\n`)
+    const listFilesIn = (folder) => files.filter((file) => dirname(file) === folder).map((file) => basename(file))
+    const lines = folders.map((folder) => `- \`${folder}/\`: ${listFilesIn(folder).join(', ')}\n`)
     return `${head}${lines.join('')}${end}`
   })
 }

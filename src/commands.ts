@@ -4,10 +4,10 @@ import { readProcessConfig } from './config.js'
 import { SettingError } from './core/errors.js'
 import type { CommandParts } from './wiring/parts.js'
 
-/** The port in the document of `petstore openapi` if `PORT` is 0. */
+/** If `PORT` is 0, `petstore openapi` uses this port in the server URL of the document. */
 const OPENAPI_PORT = 8080
 
-/** What the commands do. Each checks the settings first, and then loads only the modules that it needs. */
+/** Implements the commands. Each command validates the settings first and then loads only the modules that it needs. */
 export const COMMANDS: Commands = {
   async serve() {
     const config = readProcessConfig()
@@ -15,7 +15,7 @@ export const COMMANDS: Commands = {
     await serve(config)
   },
 
-  async openApi(format) {
+  async renderOpenApi(format) {
     const { publicUrl, host, port, plans } = readProcessConfig('command')
     const { renderOpenApiDocument } = await import('./adapters/http/openapi/openapi.js')
     const { toServerUrl } = await import('./adapters/http/server/server-url.js')
@@ -26,15 +26,15 @@ export const COMMANDS: Commands = {
   withSeed: (work) => withParts('seed', ({ seed }) => work(seed)),
 
   print: (text) => process.stdout.write(text),
-  progressTo: process.stderr,
+  progressStream: process.stderr,
 }
 
 /** Connects to the shared storage for `work`, and closes the connections when `work` ends. */
 async function withParts(command: string, work: (parts: CommandParts) => Promise<void>): Promise<void> {
-  const config = readSharedConfig(command)
+  const config = readDistributedConfig(command)
   const { makeContainer } = await import('./wiring/container.js')
   const { CommandParts: Parts } = await import('./wiring/parts.js')
-  // A command prints its errors as one sentence, at the end.
+  // Silent, because `main.ts` prints the error of a command as one sentence.
   const parts = makeContainer({ ...config, logLevel: 'silent' }).get(Parts)
   try {
     await Promise.all(parts.backingServices.map((service) => service.prepare()))
@@ -45,7 +45,7 @@ async function withParts(command: string, work: (parts: CommandParts) => Promise
 }
 
 /** Throws `SettingError` in embedded mode: a command has no access to the data of another process. */
-function readSharedConfig(command: string): Config {
+function readDistributedConfig(command: string): Config {
   const config = readProcessConfig('command')
   if (config.distributed) return config
   throw new SettingError(

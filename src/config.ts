@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Plans } from './core/plan.js'
-import { isNearMiss } from './near-miss.js'
+import { isLikelyTypo } from './likely-typo.js'
 import { parsePlans } from './plans-file.js'
 import type { LOG_LEVELS, SettingName, SettingValues } from './settings.js'
 import { getSetting, SETTING_NAMES } from './settings.js'
@@ -19,11 +19,11 @@ export interface Config {
   readonly adminHost: string
   /** 0 selects a free port. */
   readonly adminPort: number
-  /** Absent: all data lives in this process. */
+  /** If absent, all data lives in this process. */
   readonly distributed?: SharedStorage
-  /** Absent: this process generates one, and its cursors become invalid when it ends. */
+  /** If absent, this process generates one, and its cursors become invalid when it exits. */
   readonly cursorSecret?: string
-  /** Without a trailing slash. Absent: links are relative. */
+  /** Has no trailing slash. If absent, links are relative. */
   readonly publicUrl?: string
   readonly trustedProxyHops: number
   readonly expectedReplicas: number
@@ -32,8 +32,8 @@ export interface Config {
   readonly maxConnections: number
   /** API requests in flight beyond this number get 503. */
   readonly maxInFlight: number
-  readonly docs: boolean
-  readonly sampleData: boolean
+  readonly hasDocs: boolean
+  readonly hasSampleData: boolean
   readonly idBlockSize: number
   readonly drainDelayMs: number
   readonly shutdownTimeoutMs: number
@@ -52,12 +52,12 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Only `serve` requires `CURSOR_SECRET`, `TRUSTED_PROXY_HOPS`, two different ports and, in production, a choice of storage. */
 export type Purpose = 'serve' | 'command'
 
-/** The input of the rules between settings. A setting with an invalid value is `undefined`. */
-interface Given {
+/** The input of `RULES`. A setting with an invalid value is `undefined`. */
+interface RuleInput {
   readonly values: Partial<SettingValues>
   readonly env: Environment
   readonly purpose: Purpose
-  /** `undecided` if a URL is empty. The empty URL is then the only error. */
+  /** `undecided` if a URL is empty. The empty URL is reported as an error, and the rules about storage report nothing. */
   readonly storage: 'memory' | 'shared' | 'undecided'
 }
 
@@ -66,7 +66,7 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
   const problems: string[] = []
   const values = readValues(env, problems)
   const plans = readPlans(values.PLANS_FILE, problems)
-  const storage = findStorage(env)
+  const storage = determineStorage(env)
   for (const findProblem of RULES) {
     const problem = findProblem({ values, env, purpose, storage })
     if (problem) problems.push(problem)
@@ -77,7 +77,7 @@ export function readConfig(env: Environment, purpose: Purpose = 'serve'): Config
   return deepFreeze(toConfig(values as SettingValues, plans))
 }
 
-/** The settings of this process. The only reader of `process.env`. */
+/** Reads the settings of this process. No other function reads `process.env`. */
 export function readProcessConfig(purpose: Purpose = 'serve'): Config {
   return readConfig(process.env, purpose)
 }
@@ -97,8 +97,8 @@ function toConfig(values: SettingValues, plans: Plans): Config {
     plans,
     maxConnections: values.MAX_CONNECTIONS,
     maxInFlight: values.MAX_IN_FLIGHT,
-    docs: values.DOCS,
-    sampleData: values.SAMPLE_DATA ?? mongodbUrl === undefined,
+    hasDocs: values.DOCS,
+    hasSampleData: values.SAMPLE_DATA ?? mongodbUrl === undefined,
     idBlockSize: values.ID_BLOCK_SIZE,
     drainDelayMs: values.DRAIN_DELAY_MS,
     shutdownTimeoutMs: values.SHUTDOWN_TIMEOUT_MS,
@@ -106,7 +106,7 @@ function toConfig(values: SettingValues, plans: Plans): Config {
   }
 }
 
-function findStorage(env: Environment): Given['storage'] {
+function determineStorage(env: Environment): RuleInput['storage'] {
   const urls = (['MONGODB_URL', 'REDIS_URL'] as const).flatMap((name) => [env[name], env[`${name}_FILE`]])
   if (urls.includes('')) return 'undecided'
   return urls.some((url) => url !== undefined) ? 'shared' : 'memory'
@@ -126,7 +126,7 @@ function readValue(env: Environment, name: SettingName, problems: string[]): unk
   if (text === undefined) return undefined
   const parsed = parser.safeParse(text)
   if (parsed.success) return parsed.data
-  // The value of a secret is not repeated.
+  // Errors must not contain the value of a secret.
   const shown = !isSecret ? `, not ${JSON.stringify(text)}` : text === '' ? ', not empty' : ''
   problems.push(`${name} must be ${expected}${shown}`)
   return undefined
@@ -162,8 +162,8 @@ function readPlans(file: string | undefined, problems: string[]): Plans | undefi
   return undefined
 }
 
-/** The rules between settings. Each returns its problem, or false. */
-const RULES: readonly ((given: Given) => string | false)[] = [
+/** The rules that involve more than one setting. Each returns an error message, or false if the settings satisfy it. */
+const RULES: readonly ((input: RuleInput) => string | false)[] = [
   requireBothUrls,
   requireCursorSecret,
   requireTrustedProxyHops,
@@ -174,30 +174,30 @@ const RULES: readonly ((given: Given) => string | false)[] = [
   requireShortDrainDelay,
 ]
 
-function requireBothUrls({ env, storage }: Given): string | false {
+function requireBothUrls({ env, storage }: RuleInput): string | false {
   const [missing, present] = isSet(env, 'MONGODB_URL') ? (['REDIS_URL', 'MONGODB_URL'] as const) : (['MONGODB_URL', 'REDIS_URL'] as const)
-  return storage === 'shared' && !isSet(env, missing) && `${missing} must be set with ${present}: replicas share both or neither`
+  return storage === 'shared' && !isSet(env, missing) && `${missing} must be set if ${present} is set: the service uses both or neither`
 }
 
-function requireCursorSecret({ env, storage, purpose }: Given): string | false {
+function requireCursorSecret({ env, storage, purpose }: RuleInput): string | false {
   const isMissing = storage === 'shared' && purpose === 'serve' && !isSet(env, 'CURSOR_SECRET')
-  return isMissing && 'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas'
+  return isMissing && 'CURSOR_SECRET must be set if MONGODB_URL and REDIS_URL are set, to the same value for all replicas'
 }
 
-function requireTrustedProxyHops({ env, storage, purpose }: Given): string | false {
+function requireTrustedProxyHops({ env, storage, purpose }: RuleInput): string | false {
   const isMissing = storage === 'shared' && purpose === 'serve' && !isSet(env, 'TRUSTED_PROXY_HOPS')
   return (
     isMissing &&
-    'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none'
+    'TRUSTED_PROXY_HOPS must be set if MONGODB_URL and REDIS_URL are set: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none'
   )
 }
 
-function rejectMemoryWithUrls({ values, storage }: Given): string | false {
+function rejectMemoryWithUrls({ values, storage }: RuleInput): string | false {
   const isContradiction = storage === 'shared' && values.STORAGE === 'memory'
   return isContradiction && 'STORAGE=memory contradicts MONGODB_URL and REDIS_URL; set either STORAGE or the URLs'
 }
 
-function requireStorageInProduction({ env, storage, purpose }: Given): string | false {
+function requireStorageInProduction({ env, storage, purpose }: RuleInput): string | false {
   const isUndecided = storage === 'memory' && !isSet(env, 'STORAGE') && env['NODE_ENV'] === 'production' && purpose === 'serve'
   return (
     isUndecided &&
@@ -205,31 +205,31 @@ function requireStorageInProduction({ env, storage, purpose }: Given): string | 
   )
 }
 
-function rejectSampleDataWithUrls({ values, storage }: Given): string | false {
+function rejectSampleDataWithUrls({ values, storage }: RuleInput): string | false {
   return storage === 'shared' && values.SAMPLE_DATA === true && 'SAMPLE_DATA=on works only without MONGODB_URL; use petstore seed'
 }
 
 const WILDCARD_HOSTS: readonly (string | undefined)[] = ['0.0.0.0', '::']
 
-function requireDifferentPorts({ values, purpose }: Given): string | false {
+function requireDifferentPorts({ values, purpose }: RuleInput): string | false {
   const { HOST, PORT, ADMIN_HOST, ADMIN_PORT } = values
   const sharesHost = HOST === ADMIN_HOST || WILDCARD_HOSTS.includes(HOST) || WILDCARD_HOSTS.includes(ADMIN_HOST)
   const isConflict = purpose === 'serve' && PORT !== undefined && PORT !== 0 && PORT === ADMIN_PORT && sharesHost
   return isConflict && `PORT and ADMIN_PORT are both ${PORT}; set them to different ports`
 }
 
-function requireShortDrainDelay({ values: { DRAIN_DELAY_MS, SHUTDOWN_TIMEOUT_MS } }: Given): string | false {
+function requireShortDrainDelay({ values: { DRAIN_DELAY_MS, SHUTDOWN_TIMEOUT_MS } }: RuleInput): string | false {
   const isTooLong = DRAIN_DELAY_MS !== undefined && SHUTDOWN_TIMEOUT_MS !== undefined && DRAIN_DELAY_MS >= SHUTDOWN_TIMEOUT_MS
-  return isTooLong && 'DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, which includes it'
+  return isTooLong && 'DRAIN_DELAY_MS must be less than SHUTDOWN_TIMEOUT_MS, which includes the drain delay'
 }
 
-/** Other unknown variables belong to other programs and are ignored. */
+/** Finds unknown variables that are probably misspelled settings. Ignores all others, because they belong to other programs. */
 function findMisspelledNames(env: Environment): string[] {
   const known = SETTING_NAMES.flatMap((name) => [name, `${name}_FILE`])
   const documented = SETTING_NAMES.flatMap((name) => (getSetting(name).isSecret ? [name, `${name}_FILE`] : [name]))
   return Object.keys(env).flatMap((name) => {
     if (env[name] === undefined || known.includes(name)) return []
-    const intended = documented.find((other) => isNearMiss(name, other))
+    const intended = documented.find((other) => isLikelyTypo(name, other))
     return intended === undefined ? [] : [`${name} is not a setting; did you mean ${intended}?`]
   })
 }

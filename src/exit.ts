@@ -1,9 +1,9 @@
 import { StoreUnavailable } from './core/errors.js'
 
-/** Exit codes: 0 done, 1 failed, 2 wrong usage or settings. */
-export const EXIT = { done: 0, failed: 1, usage: 2 } as const
+/** The exit codes of every command. `usage`: invalid usage or settings. */
+export const EXIT_CODES = { success: 0, failure: 1, usage: 2 } as const
 
-/** One sentence for operators: the message and, for an outage, its cause. */
-export function toSentence(error: Error): string {
+/** Returns one sentence for operators: the message and, for an outage, its cause. */
+export function toOperatorMessage(error: Error): string {
   return error instanceof StoreUnavailable && error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
 }

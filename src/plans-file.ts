@@ -21,7 +21,7 @@ const plansFile = z.strictObject({
       longestMs: z.int().min(1),
       forgetAfterMs: durationMs,
     })
-    .refine(({ firstMs, longestMs }) => firstMs <= longestMs, 'longestMs must not be below firstMs'),
+    .refine(({ firstMs, longestMs }) => firstMs <= longestMs, 'longestMs must not be less than firstMs'),
   failedAuthenticationsPerMinute: limit,
 })
 

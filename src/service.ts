@@ -1,16 +1,16 @@
 import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startUpNotice } from './adapters/cli/start-up-notice.js'
+import { formatStartUpNotice } from './adapters/cli/start-up-notice.js'
 import { announceClose, drain, listen, makeServer } from './adapters/http/server/server.js'
 import type { Config } from './config.js'
 import { OperatorError, StoreUnavailable } from './core/errors.js'
 import { PLAN_NAMES } from './core/plan.js'
 import type { IssuedApiKey } from './core/use-cases/issue-api-key.js'
-import { EXIT, toSentence } from './exit.js'
+import { EXIT_CODES, toOperatorMessage } from './exit.js'
 import { makeContainer } from './wiring/container.js'
 import { ServiceParts } from './wiring/parts.js'
 
-/** The limits of the demo key of a plan that has no limits. */
+/** The limits of the demo key if its plan has none (enterprise). */
 const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
 
 const PREPARE_RETRY_MS = 1_000
@@ -36,7 +36,7 @@ export async function serve(config: Config): Promise<void> {
   if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and connecting to MongoDB and Redis')
   await prepareBackingServices(parts)
   if (!health.startAccepting()) return
-  process.stdout.write(startUpNotice({ apiUrl, adminUrl, docs: config.docs, plans: config.plans, demoKeys }))
+  process.stdout.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
 }
 
 /** Retries until the backing services are available. Until then, the process listens, but is not ready. */
@@ -47,7 +47,7 @@ async function prepareBackingServices({ backingServices, log }: ServiceParts): P
       return
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      log.warn({ reason: toSentence(error) }, 'waiting for the storage')
+      log.warn({ reason: toOperatorMessage(error) }, 'waiting for the storage servers')
       await delay(PREPARE_RETRY_MS)
     }
   }
@@ -68,7 +68,7 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
   }
 }
 
-/** The longest that a shutdown takes after an uncaught exception. */
+/** The maximum duration of a shutdown after an uncaught exception. */
 const CRASH_TIMEOUT_MS = 5_000
 
 /** How long a load balancer may still send a request on a connection that it believes to be open. */
@@ -89,24 +89,24 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
   const shutDown = async (reason: string, options: ShutdownOptions) => {
     log.info({ reason }, 'stopping')
     await stop(parts, options, servers).catch((err: unknown) => {
-      exitCode = EXIT.failed
-      log.error({ err }, 'the shutdown failed')
+      exitCode = EXIT_CODES.failure
+      log.error({ err }, 'shutdown failed')
     })
     log.info('stopped')
     process.exit(exitCode)
   }
   const onSignal = (signal: NodeJS.Signals) => {
-    if (exitCode !== undefined) process.exit(EXIT.failed)
-    exitCode = EXIT.done
+    if (exitCode !== undefined) process.exit(EXIT_CODES.failure)
+    exitCode = EXIT_CODES.success
     void shutDown(signal, { drainDelayMs, idleGraceMs: IDLE_GRACE_MS, timeoutMs: shutdownTimeoutMs })
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
   process.on('uncaughtException', (err) => {
-    log.fatal({ err }, 'uncaught')
-    // One more exception must not cut the requests that the shutdown waits for.
+    log.fatal({ err }, 'uncaught exception')
+    // A further exception must not interrupt the requests that the shutdown waits for.
     const isStopping = exitCode !== undefined
-    exitCode = EXIT.failed
+    exitCode = EXIT_CODES.failure
     const timeoutMs = Math.min(CRASH_TIMEOUT_MS, shutdownTimeoutMs)
     if (!isStopping) void shutDown('uncaught exception', { drainDelayMs: 0, idleGraceMs: 0, timeoutMs })
   })
@@ -114,31 +114,32 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
 
 type Servers = readonly [api: Server, admin: Server]
 
-/** What a shutdown stops. */
-type StoppedParts = Pick<ServiceParts, 'log' | 'health' | 'backingServices'>
+/** The parts that a shutdown stops. */
+type PartsToStop = Pick<ServiceParts, 'log' | 'health' | 'backingServices'>
 
 /**
- * The shutdown order: readiness, the delay in which load balancers notice, the API, the storage, and last the admin port, which reports on the
- * shutdown. Takes at most `timeoutMs`. What is still open then closes when the process exits.
+ * Shuts down in this order: fails `/readyz`, waits until load balancers have noticed, drains the API server, closes the storage connections,
+ * and drains the admin server last, because it reports on the shutdown. Takes at most `timeoutMs`. Any connection that is still open closes
+ * when the process exits.
  */
 export async function stop(
-  parts: StoppedParts,
+  parts: PartsToStop,
   { drainDelayMs, idleGraceMs, timeoutMs }: ShutdownOptions,
   [api, admin]: Servers,
 ): Promise<void> {
-  const endMs = performance.now() + timeoutMs
-  const leftMs = () => Math.max(0, endMs - performance.now())
+  const deadlineMs = performance.now() + timeoutMs
+  const remainingMs = () => Math.max(0, deadlineMs - performance.now())
   parts.health.stopAccepting()
   announceClose(api)
   await delay(drainDelayMs)
-  await drain(api, { graceMs: Math.min(idleGraceMs, leftMs()), timeoutMs: leftMs() })
-  await Promise.race([closeBackingServices(parts), delay(leftMs())])
-  await drain(admin, { graceMs: 0, timeoutMs: leftMs() })
+  await drain(api, { graceMs: Math.min(idleGraceMs, remainingMs()), timeoutMs: remainingMs() })
+  await Promise.race([closeBackingServices(parts), delay(remainingMs())])
+  await drain(admin, { graceMs: 0, timeoutMs: remainingMs() })
 }
 
-/** If this fails, no data is lost: every acknowledged write is in MongoDB, and every reported request in Redis. */
-async function closeBackingServices({ backingServices, log }: StoppedParts): Promise<void> {
+/** If this fails, no data is lost: every acknowledged write is in MongoDB, and every reported request is in Redis. */
+async function closeBackingServices({ backingServices, log }: PartsToStop): Promise<void> {
   await Promise.all(backingServices.map((service) => service.close())).catch((err: unknown) =>
-    log.error({ err }, 'the storage could not be closed'),
+    log.error({ err }, 'failed to close the storage connections'),
   )
 }

@@ -28,7 +28,7 @@ const wholeNumber = (min: number, max: number) => ({
 const port = wholeNumber(0, 65_535)
 const host = { parser: z.string().regex(/^[\w.:-]+$/), expected: 'a host name or an IP address' }
 const onOff = { parser: z.enum(['on', 'off']).transform((value) => value === 'on'), expected: 'on or off' }
-/** After the scheme: credentials, if any, and the first character of a host. The adapters check the rest. */
+/** Checks the scheme, optional credentials and the first character of the host. The adapters check the rest. */
 const url = (schemes: string) => z.string().regex(new RegExp(String.raw`^(${schemes})://([^\s/?#]*@)?(?![^/?#]*@)[^\s/?#@:,]\S*$`))
 const publicUrl = z
   .string()
@@ -38,11 +38,14 @@ const publicUrl = z
   .transform((text) => new URL(text).href.replace(/\/+$/, ''))
   .refine((text) => !text.endsWith('/v1'))
 
-/** Declares every setting once. Parsing, defaults, errors, the detection of misspelled names and the documentation follow from this table. */
+/**
+ * Declares every setting once. Parsing, defaults, errors, the detection of misspelled names and the documentation are derived from this
+ * table.
+ */
 export const SETTINGS = {
-  HOST: { ...host, default: '127.0.0.1', meaning: 'The address that the API listens on.' },
+  HOST: { ...host, default: '127.0.0.1', meaning: 'The host name or IP address that the API listens on.' },
   PORT: { ...port, default: '8080', meaning: 'The port of the API. `0` selects a free port and prints it.' },
-  ADMIN_HOST: { ...host, default: '127.0.0.1', meaning: 'The address that the admin server listens on.' },
+  ADMIN_HOST: { ...host, default: '127.0.0.1', meaning: 'The host name or IP address that the admin server listens on.' },
   ADMIN_PORT: {
     ...port,
     default: '9090',
@@ -74,11 +77,11 @@ export const SETTINGS = {
     isSecret: true,
     whenUnset: 'random at each start',
     meaning:
-      'Signs pagination cursors; 32 bytes or more. Without it, cursors become invalid when the process ends. Required with `MONGODB_URL` and `REDIS_URL`, with the same value for all replicas.',
+      'The secret that encrypts pagination cursors; 32 bytes or more. Without it, cursors become invalid when the process ends. Required with `MONGODB_URL` and `REDIS_URL`, with the same value for all replicas.',
   },
   PUBLIC_URL: {
     parser: publicUrl,
-    expected: 'an http or https URL without /v1, user, query or fragment',
+    expected: 'an http or https URL without /v1, credentials, query or fragment',
     meaning:
       'The base URL of the API as clients see it, without `/v1`. Makes `Link` and `Location` absolute and is the server URL of the OpenAPI document (if unset: the IP address and port that the client connected to). With `https`, responses carry `Strict-Transport-Security`.',
   },
@@ -128,7 +131,7 @@ export const SETTINGS = {
   SHUTDOWN_TIMEOUT_MS: {
     ...wholeNumber(1, 3_600_000),
     default: '25000',
-    meaning: 'The longest that a shutdown takes, in milliseconds. Includes `DRAIN_DELAY_MS`.',
+    meaning: 'The maximum duration of a shutdown, in milliseconds. Includes `DRAIN_DELAY_MS`.',
   },
   LOG_LEVEL: {
     parser: z.enum(LOG_LEVELS),
@@ -151,8 +154,8 @@ export function getSetting(name: SettingName): Setting {
   return SETTINGS[name]
 }
 
-/** The table of settings in the documentation, in Markdown. */
-export function settingsTable(): string {
+/** Returns the documented table of settings, in Markdown. */
+export function formatSettingsTable(): string {
   const rows = SETTING_NAMES.map((name) => {
     const { default: text, whenUnset, meaning, isSecret } = getSetting(name)
     const names = isSecret ? `\`${name}\`, \`${name}_FILE\`` : `\`${name}\``

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Config, Purpose } from '../src/config.js'
 import { ConfigError, readConfig, readProcessConfig } from '../src/config.js'
-import { LOG_LEVELS, SETTING_NAMES, settingsTable } from '../src/settings.js'
+import { LOG_LEVELS, SETTING_NAMES, formatSettingsTable } from '../src/settings.js'
 
 type Environment = Record<string, string | undefined>
 
@@ -69,8 +69,8 @@ describe('the settings', () => {
       plans: JSON.parse(readFileSync('config/plans.json', 'utf8')),
       maxConnections: 10_000,
       maxInFlight: 1_000,
-      docs: true,
-      sampleData: true,
+      hasDocs: true,
+      hasSampleData: true,
       idBlockSize: 64,
       drainDelayMs: 0,
       shutdownTimeoutMs: 25_000,
@@ -114,8 +114,8 @@ describe('the settings', () => {
       plans,
       maxConnections: 8,
       maxInFlight: 9,
-      docs: false,
-      sampleData: false,
+      hasDocs: false,
+      hasSampleData: false,
       idBlockSize: 5,
       drainDelayMs: 6,
       shutdownTimeoutMs: 7,
@@ -175,12 +175,12 @@ describe('the settings', () => {
   })
 
   it('are all documented in one table with their file variants and defaults', () => {
-    const rows = settingsTable().split('\n')
+    const rows = formatSettingsTable().split('\n')
     expect(rows).to.have.lengthOf(SETTING_NAMES.length + 2)
     for (const [index, name] of SETTING_NAMES.entries())
       expect(rows[index + 2]).to.match(new RegExp(`^\\| \`${name}\`.* \\| \\S.* \\| \\S.* \\|$`))
     expect(rows).to.include('| `PORT` | `8080` | The port of the API. `0` selects a free port and prints it. |')
-    expect(settingsTable())
+    expect(formatSettingsTable())
       .to.include('| `REDIS_URL`, `REDIS_URL_FILE` | unset |')
       .and.include('| `CURSOR_SECRET`, `CURSOR_SECRET_FILE` | random')
   })
@@ -210,7 +210,7 @@ describe('the settings', () => {
 
     it('leave time to finish requests after the drain delay', () => {
       expect(findProblems({ DRAIN_DELAY_MS: '25000' })).to.deep.equal([
-        'DRAIN_DELAY_MS must be below SHUTDOWN_TIMEOUT_MS, which includes it',
+        'DRAIN_DELAY_MS must be less than SHUTDOWN_TIMEOUT_MS, which includes the drain delay',
       ])
       expect(findProblems({ DRAIN_DELAY_MS: '24999' })).to.deep.equal([])
     })
@@ -255,7 +255,7 @@ describe('the settings', () => {
     }
     for (const HOST of ['0.0.0.0', '::', '::1', 'localhost', 'a-b.example']) expect(readConfig({ HOST }).host).to.equal(HOST)
     for (const LOG_LEVEL of LOG_LEVELS) expect(readConfig({ LOG_LEVEL }).logLevel).to.equal(LOG_LEVEL)
-    expect(readConfig({ DOCS: 'off', SAMPLE_DATA: 'on' })).to.include({ docs: false, sampleData: true })
+    expect(readConfig({ DOCS: 'off', SAMPLE_DATA: 'on' })).to.include({ hasDocs: false, hasSampleData: true })
   })
 
   describe('PUBLIC_URL', () => {
@@ -296,7 +296,7 @@ describe('the settings', () => {
         'https://petstore.example/a>; rel="next"',
       ]) {
         expect(findProblems({ PUBLIC_URL: text })).to.deep.equal([
-          `PUBLIC_URL must be an http or https URL without /v1, user, query or fragment, not ${JSON.stringify(text)}`,
+          `PUBLIC_URL must be an http or https URL without /v1, credentials, query or fragment, not ${JSON.stringify(text)}`,
         ])
       }
     })
@@ -401,22 +401,22 @@ describe('the settings', () => {
       [
         'both URLs or neither: MONGODB_URL',
         { MONGODB_URL, ...REQUIRED },
-        'REDIS_URL must be set with MONGODB_URL: replicas share both or neither',
+        'REDIS_URL must be set if MONGODB_URL is set: the service uses both or neither',
       ],
       [
         'both URLs or neither: REDIS_URL',
         { REDIS_URL, ...REQUIRED },
-        'MONGODB_URL must be set with REDIS_URL: replicas share both or neither',
+        'MONGODB_URL must be set if REDIS_URL is set: the service uses both or neither',
       ],
       [
         'a CURSOR_SECRET',
         { ...URLS, TRUSTED_PROXY_HOPS: '1' },
-        'CURSOR_SECRET must be set with MONGODB_URL and REDIS_URL, to the same value for all replicas',
+        'CURSOR_SECRET must be set if MONGODB_URL and REDIS_URL are set, to the same value for all replicas',
       ],
       [
         'TRUSTED_PROXY_HOPS, even if it is 0',
         { ...URLS, CURSOR_SECRET: SECRET },
-        'TRUSTED_PROXY_HOPS must be set with MONGODB_URL and REDIS_URL: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none',
+        'TRUSTED_PROXY_HOPS must be set if MONGODB_URL and REDIS_URL are set: to the number of proxies in front of the service that add to X-Forwarded-For, or to 0 if there are none',
       ],
       [
         'no STORAGE=memory',
@@ -445,7 +445,7 @@ describe('the settings', () => {
     })
 
     it('turn the sample data off', () => {
-      for (const env of [SHARED, { ...SHARED, SAMPLE_DATA: 'off' }]) expect(readConfig(env).sampleData).to.equal(false)
+      for (const env of [SHARED, { ...SHARED, SAMPLE_DATA: 'off' }]) expect(readConfig(env).hasSampleData).to.equal(false)
     })
   })
 

@@ -66,7 +66,7 @@ describe('a plans file', () => {
     ['ban.graceMs', -1, /^ban\.graceMs: ./],
     ['ban.forgetAfterMs', -1, /^ban\.forgetAfterMs: ./],
     ['ban.firstMs', 0, /^ban\.firstMs: ./],
-    ['ban.longestMs', 20, /^ban: longestMs must not be below firstMs$/],
+    ['ban.longestMs', 20, /^ban: longestMs must not be less than firstMs$/],
     ['failedAuthenticationsPerMinute', 0, /^failedAuthenticationsPerMinute: must be/],
     ['failedAuthenticationsPerMinute', 2_147_483_648, /^failedAuthenticationsPerMinute: must be/],
     ['failedAuthenticationsPerMinute', undefined, /^failedAuthenticationsPerMinute: must be/],

@@ -3,17 +3,17 @@ import { windowNumber, windowResetSeconds } from './window.js'
 
 /** The failed authentications that an IP address has left in the current minute. */
 export interface AddressQuota extends WindowQuota {
-  /** The clock that decided, Unix time in milliseconds. */
+  /** When the quota was read, by the clock that decides. Unix time in milliseconds. */
   readonly nowMs: number
 }
 
-/** The name of the counter for an IP address and the minute of `nowMs` (Unix time in milliseconds). */
-export function failureBucketKey(address: string, nowMs: number): string {
+/** Returns the key of the counter for an IP address and the minute of `nowMs` (Unix time in milliseconds). */
+export function toFailureBucketKey(address: string, nowMs: number): string {
   return `${address} ${windowNumber('minute', { nowMs, phaseSeconds: 0 })}`
 }
 
-/** The quota after `failureCount` failures in the minute of `nowMs` (Unix time in milliseconds), with a limit of `perMinute`. */
-export function addressQuotaAfter(failureCount: number, perMinute: number, nowMs: number): AddressQuota {
+/** Returns the quota after `failureCount` failures in the minute of `nowMs` (Unix time in milliseconds), with a limit of `perMinute`. */
+export function toAddressQuota(failureCount: number, perMinute: number, nowMs: number): AddressQuota {
   const at = { nowMs, phaseSeconds: 0 }
   const resetSeconds = windowResetSeconds('minute', windowNumber('minute', at), at)
   return { nowMs, limit: perMinute, remaining: Math.max(0, perMinute - failureCount), resetSeconds }

@@ -11,7 +11,7 @@ export interface ApiKey {
   readonly hint: string
   readonly owner: string
   readonly plan: PlanName
-  /** Replace the limits of the plan. */
+  /** If present, these replace the limits of the plan. */
   readonly limits?: Limits
   readonly createdAtMs: number
   /** 1 when the key is issued; each change adds 1. */
@@ -39,10 +39,10 @@ export function isUsable(key: ApiKey, nowMs: number): boolean {
   return getApiKeyState(key, nowMs) === 'active'
 }
 
-/** A key costs at most one write per hour, however often it is used. */
+/** Recording the use of a key takes at most one write per hour, however often the key is used. */
 const LAST_USED_ACCURACY_MS = 60 * 60 * 1000
 
 /** Whether a use of the key now must be recorded: the key is usable and its last recorded use is an hour or more ago. */
-export function mustRecordUse(key: ApiKey, lastUsedAtMs: number | undefined, nowMs: number): boolean {
+export function shouldRecordUse(key: ApiKey, lastUsedAtMs: number | undefined, nowMs: number): boolean {
   return isUsable(key, nowMs) && (lastUsedAtMs === undefined || nowMs - lastUsedAtMs >= LAST_USED_ACCURACY_MS)
 }

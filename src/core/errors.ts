@@ -1,4 +1,7 @@
-/** A business rule that rejects a request. `code` is stable and machine-readable; adapters map it to their own responses. */
+/**
+ * An error that callers can expect, such as a violated business rule or an outage. `code` is stable and machine-readable; adapters map it to
+ * their own responses.
+ */
 export abstract class DomainError extends Error {
   abstract readonly code: string
 }

@@ -8,7 +8,10 @@ export function isInt64(value: bigint): boolean {
   return value >= INT64_MIN && value <= INT64_MAX
 }
 
-/** Parses a canonical decimal number (`0`, `-7`; no `+`, no `-0`, no leading zeros). Returns `undefined` for any other text and outside int64. */
+/**
+ * Parses a canonical decimal number (`0`, `-7`; no `+`, no `-0`, no leading zeros). Returns `undefined` for any other text, and for a number
+ * outside int64.
+ */
 export function parseInt64(text: string): bigint | undefined {
   if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) return undefined
   const value = BigInt(text)

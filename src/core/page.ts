@@ -10,7 +10,7 @@ export interface PageRequest<Status extends string> {
 
 export interface Page<Row> {
   readonly rows: readonly Row[]
-  /** The `after` of the next page. Absent on the last page. */
+  /** The value of `after` for the next page. Absent on the last page. */
   readonly nextAfter?: bigint
 }
 

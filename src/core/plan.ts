@@ -4,7 +4,7 @@ import type { BanRules, Limits, QuotaRules } from './quota.js'
 export const PLAN_NAMES = ['free', 'pro', 'business', 'enterprise'] as const
 export type PlanName = (typeof PLAN_NAMES)[number]
 
-/** Plans that need no limits of their own, because each of their keys carries its limits. */
+/** The plans that may omit limits, because each of their keys can carry its own. */
 export const PLANS_WITH_LIMITS_PER_KEY: ReadonlySet<PlanName> = new Set(['enterprise'])
 
 export interface Plan {
@@ -32,8 +32,11 @@ export function requireLimits({ plan, limits }: Subscription, { plans }: Plans):
   if (!limits && !plans[plan].limits) throw new LimitsRequired(`Plan ${plan} requires limits on the key, per minute and per day`)
 }
 
-/** The key's own limits replace the plan's. Throws if neither has limits, which `requireLimits` prevents unless the plans file changes. */
-export function quotaRulesFor(key: Subscription & { readonly keyId: string }, { plans, ban }: Plans): QuotaRules {
+/**
+ * Returns the rules for a key. The key's own limits replace the plan's. Throws if neither has limits, which `requireLimits` prevents unless
+ * the plans file changes.
+ */
+export function toQuotaRules(key: Subscription & { readonly keyId: string }, { plans, ban }: Plans): QuotaRules {
   const plan = plans[key.plan]
   const limits = key.limits ?? plan.limits
   if (!limits) throw new Error(`Key ${key.keyId} on plan ${key.plan} has no limits`)

@@ -22,7 +22,7 @@ export function apiKeysModule({ plans }: Config): ContainerModule {
           show: showApiKey,
           changePlan: makeChangeApiKeyPlan({ apiKeyStore, quotaControl, plans }),
           revoke: makeRevokeApiKey({ apiKeyStore, quotaControl, clock }),
-          usage: makeShowUsage({ showApiKey, quotaControl, plans }),
+          showUsage: makeShowUsage({ showApiKey, quotaControl, plans }),
           unban: makeUnbanApiKey({ showApiKey, quotaControl }),
           plans,
           nowMs: () => clock.nowMs(),

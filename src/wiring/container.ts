@@ -9,10 +9,10 @@ import { nodeModule } from './node.js'
 import { CommandParts, ServiceParts } from './parts.js'
 import { redisModule } from './redis.js'
 
-/** Wires the parts for the mode. Every part is a singleton, created when it is first needed. */
-export function makeContainer(config: Config, logTo: DestinationStream = process.stdout): Container {
+/** Wires the parts for embedded or distributed mode. Every part is a singleton and is created when it is first needed. */
+export function makeContainer(config: Config, logDestination: DestinationStream = process.stdout): Container {
   const container = new Container({ defaultScope: 'Singleton' })
-  container.load(nodeModule(config, logTo), apiKeysModule(config), httpModule(config))
+  container.load(nodeModule(config, logDestination), apiKeysModule(config), httpModule(config))
   if (config.distributed) container.load(mongoModule(config, config.distributed), redisModule(config, config.distributed))
   else container.load(memoryModule(config))
   container.bind(ServiceParts).toSelf()

@@ -13,7 +13,7 @@ import { makeAuthenticate } from '../core/use-cases/authenticate.js'
 import type { BackingService } from './tokens.js'
 import { TOKENS } from './tokens.js'
 
-/** The API and the admin port. */
+/** The API and the admin server. */
 export function httpModule(config: Config): ContainerModule {
   const { plans, publicUrl = '', cursorSecret = randomBytes(32).toString('hex') } = config
   return new ContainerModule(({ bind }) => {

@@ -11,9 +11,9 @@ import type { Config } from '../config.js'
 import { TOKENS } from './tokens.js'
 
 /** Embedded mode: all data lives in this process. */
-export function memoryModule({ plans, sampleData }: Config): ContainerModule {
-  const pets = sampleData ? SAMPLE_PETS : []
-  const orders = sampleData ? SAMPLE_ORDERS : []
+export function memoryModule({ plans, hasSampleData }: Config): ContainerModule {
+  const pets = hasSampleData ? SAMPLE_PETS : []
+  const orders = hasSampleData ? SAMPLE_ORDERS : []
   return new ContainerModule(({ bind }) => {
     bind(TOKENS.pets).toResolvedValue(() => new MemoryPetStore(pets))
     bind(TOKENS.petIds).toResolvedValue(() => new MemoryPetIds(pets.at(-1)?.id))

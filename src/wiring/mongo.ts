@@ -14,20 +14,20 @@ import { TOKENS } from './tokens.js'
 
 /** Pets, orders, API keys and idempotency records in MongoDB. */
 export function mongoModule({ idBlockSize }: Config, { mongodbUrl }: SharedStorage): ContainerModule {
-  const { mongo, bulkMongo, clock } = TOKENS
+  const { mongo, bulkMongo } = TOKENS
   return new ContainerModule(({ bind }) => {
     bind(mongo).toResolvedValue(() => new MongoConnection(mongodbUrl))
     bind(bulkMongo).toResolvedValue(() => new MongoConnection(mongodbUrl, { responseTimeoutMs: BULK_TIMEOUT_MS }))
     bind(TOKENS.pets).toResolvedValue(({ db }) => new MongoPetStore(db), [mongo])
     bind(TOKENS.petIds).toResolvedValue(({ db }) => new MongoPetIds(db, idBlockSize), [mongo])
     bind(TOKENS.orders).toResolvedValue(({ db }) => new MongoOrderStore(db), [mongo])
-    bind(TOKENS.apiKeyStore).toResolvedValue(({ db }, now) => new MongoApiKeyStore(db, now), [mongo, clock])
-    bind(TOKENS.idempotency).toResolvedValue(({ db }, now) => new MongoIdempotencyStore(db, now), [mongo, clock])
+    bind(TOKENS.apiKeyStore).toResolvedValue(({ db }, clock) => new MongoApiKeyStore(db, clock), [mongo, TOKENS.clock])
+    bind(TOKENS.idempotency).toResolvedValue(({ db }, clock) => new MongoIdempotencyStore(db, clock), [mongo, TOKENS.clock])
     bind(TOKENS.seed).toResolvedValue(({ db }, pets) => makeSeed({ seedStore: new MongoSeedStore(db), pets }), [bulkMongo, TOKENS.pets])
     bind(TOKENS.backingServices).toResolvedValue(
       (requests, bulk): BackingService => ({
         name: 'mongodb',
-        required: true,
+        isRequired: true,
         isUp: () => requests.isUp(),
         async prepare() {
           await ensureIndexes(mongodbUrl)

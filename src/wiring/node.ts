@@ -6,11 +6,11 @@ import { SystemClock } from '../adapters/node/system-clock.js'
 import type { Config } from '../config.js'
 import { TOKENS } from './tokens.js'
 
-/** What the process itself provides. */
-export function nodeModule({ logLevel }: Config, logTo: DestinationStream): ContainerModule {
+/** The clock, the generator of API key secrets and the logger. */
+export function nodeModule({ logLevel }: Config, logDestination: DestinationStream): ContainerModule {
   return new ContainerModule(({ bind }) => {
     bind(TOKENS.clock).toResolvedValue(() => new SystemClock())
     bind(TOKENS.secrets).toResolvedValue(() => new CryptoApiKeySecrets())
-    bind(TOKENS.log).toResolvedValue(() => pino({ level: logLevel, base: null }, logTo))
+    bind(TOKENS.log).toResolvedValue(() => pino({ level: logLevel, base: null }, logDestination))
   })
 }

@@ -37,7 +37,7 @@ export function redisModule({ plans, expectedReplicas }: Config, { redisUrl }: S
     bind(TOKENS.backingServices).toResolvedValue(
       (connection): BackingService => ({
         name: 'redis',
-        required: false,
+        isRequired: false,
         isUp: async () => connection.breaker.isUp,
         prepare: () => connection.connect(),
         close: () => connection.close(),

@@ -29,7 +29,7 @@ export interface BackingService extends Dependency {
   close(): Promise<void>
 }
 
-/** The type of a token is the type of what is bound to it, so that a crossed dependency is a compile error. */
+/** A token has the type of the value that is bound to it, so that injecting the wrong dependency is a compile error. */
 function token<Service>(name: string): ServiceIdentifier<Service> {
   return Symbol(name)
 }
@@ -49,10 +49,10 @@ export const TOKENS = {
   quotas: token<QuotaStore>('quotas'),
   quotaControl: token<QuotaControl>('quotaControl'),
   failedAuthentications: token<FailedAuthentications>('failedAuthentications'),
-  /** Several, or none in embedded mode. */
+  /** Bound once per backing service. Not bound in embedded mode, which has none. */
   backingServices: token<BackingService>('backingServices'),
   mongo: token<MongoConnection>('mongo'),
-  /** Its responses may take a minute. */
+  /** For bulk operations, whose responses may take up to a minute. */
   bulkMongo: token<MongoConnection>('bulkMongo'),
   redis: token<RedisConnection>('redis'),
 
@@ -70,7 +70,7 @@ export const TOKENS = {
   seed: token<Seed>('seed'),
 } as const
 
-/** Inversify's decorator, except that the property must have the type of the token. */
+/** Like Inversify's `inject`, but requires that the property has the type of the token. */
 export function inject<Service>(identifier: ServiceIdentifier<Service>) {
   return <Key extends string>(target: { readonly [Name in Key]: Service }, property: Key): void =>
     untypedInject(identifier)(target, property)

@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb'
 import { MongoApiKeyStore } from '../../src/adapters/mongo/mongo-api-key-store.js'
 import { MongoIdempotencyStore } from '../../src/adapters/mongo/mongo-idempotency-store.js'
-import { MongoOrderStore, getOrders } from '../../src/adapters/mongo/mongo-order-store.js'
+import { MongoOrderStore, getOrderCollection } from '../../src/adapters/mongo/mongo-order-store.js'
 import { MongoPetIds } from '../../src/adapters/mongo/mongo-pet-ids.js'
 import { MongoPetStore } from '../../src/adapters/mongo/mongo-pet-store.js'
 import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../src/adapters/mongo/mongo-seed-store.js'
@@ -94,7 +94,7 @@ describe('MongoDB with outages', () => {
 
 function store(orders: readonly Order[]): (db: Db) => Promise<unknown> {
   const documents = orders.map(({ id, ...order }) => ({ _id: id, ...order }))
-  return async (db) => documents.length > 0 && getOrders(db).insertMany(documents)
+  return async (db) => documents.length > 0 && getOrderCollection(db).insertMany(documents)
 }
 
 function countTo(last: bigint): (db: Db) => Promise<unknown> {

@@ -15,9 +15,9 @@ const SCOPE: IdempotencyScope = { keyId: 'key_one', idempotencyKey: 'retry-1' }
 describe('creating a pet', () => {
   it('stores it under a new ID and returns the stored pet', async () => {
     const { createPet, pets } = aStore()
-    const { pet, replayed } = await createPet(aNewPet())
+    const { pet, isReplay } = await createPet(aNewPet())
     expect(pet).to.deep.equal({ id: 1n, ...aNewPet() })
-    expect(replayed).to.equal(false)
+    expect(isReplay).to.equal(false)
     expect(await pets.find(pet.id)).to.deep.equal(pet)
   })
 
@@ -55,8 +55,8 @@ describe('creating a pet with an idempotency key', () => {
   it('creates it once: retries return the same pet as replayed', async () => {
     const { createPet, pets } = aStore()
     const first = await createPet(aNewPet(), SCOPE)
-    expect(first.replayed).to.equal(false)
-    for (let retry = 0; retry < 3; retry++) expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: first.pet, replayed: true })
+    expect(first.isReplay).to.equal(false)
+    for (let retry = 0; retry < 3; retry++) expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: first.pet, isReplay: true })
     expect(await pets.list({ limit: 100 })).to.deep.equal([first.pet])
   })
 
@@ -65,7 +65,7 @@ describe('creating a pet with an idempotency key', () => {
     const created = await Promise.all(Array.from({ length: 50 }, () => createPet(aNewPet(), SCOPE)))
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(1)
     for (const { pet } of created) expect(pet).to.deep.equal(created[0]?.pet)
-    expect(created.filter(({ replayed }) => !replayed)).to.have.lengthOf(1)
+    expect(created.filter(({ isReplay }) => !isReplay)).to.have.lengthOf(1)
   })
 
   for (const [what, other] of [
@@ -83,7 +83,7 @@ describe('creating a pet with an idempotency key', () => {
         .to.be.instanceOf(IdempotencyKeyReused)
         .with.property('code', 'idempotency_key_reused')
       expect(await pets.list({ limit: 100 })).to.deep.equal([pet])
-      expect(await createPet(aNewPet({ categoryId: 9_007_199_254_740_992n }), SCOPE)).to.deep.equal({ pet, replayed: true })
+      expect(await createPet(aNewPet({ categoryId: 9_007_199_254_740_992n }), SCOPE)).to.deep.equal({ pet, isReplay: true })
     })
   }
 
@@ -96,15 +96,15 @@ describe('creating a pet with an idempotency key', () => {
   it('does not depend on the order of the fields', async () => {
     const { createPet } = aStore()
     const { pet } = await createPet({ name: 'Rex', categoryId: 7n, status: 'sold' }, SCOPE)
-    expect(await createPet({ status: 'sold', categoryId: 7n, name: 'Rex' }, SCOPE)).to.deep.equal({ pet, replayed: true })
+    expect(await createPet({ status: 'sold', categoryId: 7n, name: 'Rex' }, SCOPE)).to.deep.equal({ pet, isReplay: true })
   })
 
   it('creates another pet for another idempotency key, and for the same one of another caller', async () => {
     const { createPet } = aStore()
     const ids = await Promise.all(
       [SCOPE, { ...SCOPE, idempotencyKey: 'retry-2' }, { ...SCOPE, keyId: 'key_two' }].map(async (scope) => {
-        const { pet, replayed } = await createPet(aNewPet(), scope)
-        expect(replayed).to.equal(false)
+        const { pet, isReplay } = await createPet(aNewPet(), scope)
+        expect(isReplay).to.equal(false)
         return pet.id
       }),
     )
@@ -117,8 +117,8 @@ describe('creating a pet with an idempotency key', () => {
     pets.insert = () => Promise.reject(new StoreUnavailable('Crashed before the write'))
     expect(await rejection(createPet(aNewPet(), SCOPE))).to.be.instanceOf(StoreUnavailable)
     pets.insert = insert
-    expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: { id: 1n, ...aNewPet() }, replayed: false })
-    expect(await createPet(aNewPet(), SCOPE)).to.have.property('replayed', true)
+    expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: { id: 1n, ...aNewPet() }, isReplay: false })
+    expect(await createPet(aNewPet(), SCOPE)).to.have.property('isReplay', true)
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(1)
   })
 
@@ -128,7 +128,7 @@ describe('creating a pet with an idempotency key', () => {
     pets.insert = (pet) => insert(pet).then(() => Promise.reject(new StoreUnavailable('Crashed after the write')))
     expect(await rejection(createPet(aNewPet(), SCOPE))).to.be.instanceOf(StoreUnavailable)
     pets.insert = insert
-    expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: { id: 1n, ...aNewPet() }, replayed: true })
+    expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: { id: 1n, ...aNewPet() }, isReplay: true })
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(1)
   })
 })

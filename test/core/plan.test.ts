@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Plans } from '../../src/core/plan.js'
-import { PLAN_NAMES, quotaRulesFor } from '../../src/core/plan.js'
+import { PLAN_NAMES, toQuotaRules } from '../../src/core/plan.js'
 import { anApiKey, somePlans } from '../support/builders.js'
 
 const PLANS: Plans = somePlans({
@@ -14,19 +14,19 @@ describe('the quota rules of a key', () => {
   for (const plan of PLAN_NAMES) {
     if (PLANS.plans[plan].limits) {
       it(`are those of its plan ${plan} if the key has no limits`, () => {
-        expect(quotaRulesFor(anApiKey('one', { plan }), PLANS)).to.deep.equal({ ...PLANS.plans[plan], ban: PLANS.ban })
+        expect(toQuotaRules(anApiKey('one', { plan }), PLANS)).to.deep.equal({ ...PLANS.plans[plan], ban: PLANS.ban })
       })
     }
 
     it(`combine its own limits with the mode of its plan ${plan}`, () => {
       const limits = { minute: 7, day: 8 }
-      const rules = quotaRulesFor(anApiKey('one', { plan, limits }), PLANS)
+      const rules = toQuotaRules(anApiKey('one', { plan, limits }), PLANS)
       expect(rules).to.deep.equal({ limits, mode: PLANS.plans[plan].mode, ban: PLANS.ban })
     })
   }
 
   it('do not exist if neither the key nor its plan has limits: the error names the key ID and no secret hash', () => {
-    expect(() => quotaRulesFor(anApiKey('one', { plan: 'enterprise' }), PLANS))
+    expect(() => toQuotaRules(anApiKey('one', { plan: 'enterprise' }), PLANS))
       .to.throw(/key_one/)
       .with.property('message')
       .that.does.not.include(anApiKey().secretHash)

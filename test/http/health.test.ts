@@ -55,7 +55,7 @@ describe('health', () => {
 
   it('/readyz checks no dependency, so that an outage does not remove all replicas from the load balancer', async () => {
     let checks = 0
-    const down: Dependency = { name: 'mongodb', required: true, isUp: async () => (checks++, false) }
+    const down: Dependency = { name: 'mongodb', isRequired: true, isUp: async () => (checks++, false) }
     const health = new Health([down])
     await withApi({ doubles: { health } }, async (own) => {
       health.startAccepting()
@@ -71,11 +71,11 @@ describe('health', () => {
   ] as const) {
     it(`/health reports ${status} and each dependency if ${what}`, async () => {
       const health = new Health([
-        { name: 'mongodb', required: true, isUp: async () => mongodb === 'up' },
-        { name: 'redis', required: false, isUp: async () => redis === 'up' },
+        { name: 'mongodb', isRequired: true, isUp: async () => mongodb === 'up' },
+        { name: 'redis', isRequired: false, isUp: async () => redis === 'up' },
       ])
       health.startAccepting()
-      expect(await health.details()).to.deep.include({ status, ready: true, dependencies: { mongodb, redis } })
+      expect(await health.check()).to.deep.include({ status, ready: true, dependencies: { mongodb, redis } })
     })
   }
 

@@ -28,7 +28,7 @@ describe('an Idempotency-Key', () => {
   let pets: PetStoreThatFailsOnce
   const api = useApiPerTest(() => {
     pets = new PetStoreThatFailsOnce()
-    return { config: { sampleData: false }, doubles: { pets } }
+    return { config: { hasSampleData: false }, doubles: { pets } }
   })
 
   const post = (idempotencyKey: string | readonly string[], body: unknown = REX) => api.postPet(body, { 'idempotency-key': idempotencyKey })

@@ -6,7 +6,7 @@ import type { TestResponse } from '../support/api.js'
 import { useApiPerTest } from '../support/api.js'
 
 describe('a categoryId', () => {
-  const api = useApiPerTest(() => ({ config: { sampleData: false } }))
+  const api = useApiPerTest(() => ({ config: { hasSampleData: false } }))
 
   const postLiteral = (literal: string) => api.postPet(`{"name":"Rex","categoryId":${literal}}`)
 

@@ -112,7 +112,7 @@ describe('the admin port', () => {
   }
 
   it('responds to /health with 503 while a required dependency is down, also if the process is ready', () => {
-    const down: Dependency = { name: 'mongodb', required: true, isUp: async () => false }
+    const down: Dependency = { name: 'mongodb', isRequired: true, isUp: async () => false }
     return withApi({ doubles: { health: new Health([down]) } }, async (api) => {
       api.parts.health.startAccepting()
       const { status, text } = await get(api, '/health')
@@ -176,7 +176,7 @@ describe('the failure limit', () => {
         expectError(response, status, code)
         expect(response.text).to.not.include('hunter2')
         expect(response.headers).to.not.have.property('x-ratelimit-limit')
-        expect(api.logLines.map(({ msg }) => msg)).to.include('the quota headers could not be set')
+        expect(api.logLines.map(({ msg }) => msg)).to.include('failed to set the quota headers')
         expect(api.logLines.at(-1)).to.include({ msg: 'request', status, code })
       })
     }

@@ -310,7 +310,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('is not served if DOCS is off, and neither is its page', () =>
-    withApi({ config: { docs: false } }, async (own, key) => {
+    withApi({ config: { hasDocs: false } }, async (own, key) => {
       for (const path of ['/openapi.json', '/openapi.yaml', '/docs', '/docs/scalar.js', '/docs/start.js']) {
         expectError(await own.send(path), 404, 'not_found')
       }

@@ -133,7 +133,7 @@ for (const [path, statuses] of [
     })
 
     it('returns an empty array without links if nothing matches', () =>
-      withApi({ config: { sampleData: false } }, async (empty, key) => {
+      withApi({ config: { hasSampleData: false } }, async (empty, key) => {
         for (const query of ['', `?status=${statuses[0]}`]) {
           const response = await empty.send(path + query, { key })
           expect(response).to.include({ status: 200, text: '[]' })

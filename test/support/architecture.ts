@@ -15,9 +15,9 @@ export interface Violation {
 /** Applies the import rules in the working directory, which is the repository, to the sources in `root`/src. */
 export async function findArchitectureViolations(root: string): Promise<Violation[]> {
   const rulesFile = join(process.cwd(), '.dependency-cruiser.mjs')
-  const { inhabited } = (await import(pathToFileURL(rulesFile).href)) as { inhabited: string[] }
+  const { requiredPaths } = (await import(pathToFileURL(rulesFile).href)) as { requiredPaths: string[] }
   const files = listSourceFiles(root)
-  const empty = inhabited.filter((place) => !files.some((file) => file.startsWith(place)))
+  const empty = requiredPaths.filter((place) => !files.some((file) => file.startsWith(place)))
   return [
     ...empty.map((place) => ({ rule: 'rules-apply-to-files', file: place, detail: 'contains no file, so its rules could not fail' })),
     ...(files.length > 0 ? await findImportViolations(root, rulesFile, files) : []),

@@ -20,11 +20,11 @@ export async function runProgram(args: readonly string[], commands: Partial<Comm
   }
   const program = makeProgram({
     serve: failUnexpectedly,
-    openApi: failUnexpectedly,
+    renderOpenApi: failUnexpectedly,
     withApiKeyAdmin: failUnexpectedly,
     withSeed: failUnexpectedly,
     print: writeOut,
-    progressTo: process.stderr,
+    progressStream: process.stderr,
     ...commands,
   })
   for (const command of listCommands(program)) command.configureOutput({ writeOut, writeErr })

@@ -39,7 +39,7 @@ export class MemoryKeysCommand {
       show,
       changePlan: makeChangeApiKeyPlan({ apiKeyStore, quotaControl, plans }),
       revoke: makeRevokeApiKey({ apiKeyStore, quotaControl, clock }),
-      usage: makeShowUsage({ showApiKey: show, quotaControl, plans }),
+      showUsage: makeShowUsage({ showApiKey: show, quotaControl, plans }),
       unban: makeUnbanApiKey({ showApiKey: show, quotaControl }),
       plans,
       nowMs: () => clock.nowMs(),

@@ -47,7 +47,7 @@ describe('a shutdown', function () {
     checks = new Gate()
     closing = new Gate()
     closed = []
-    const slow: Dependency = { name: 'slow', required: true, isUp: () => checks.pass().then(() => true) }
+    const slow: Dependency = { name: 'slow', isRequired: true, isUp: () => checks.pass().then(() => true) }
     api = await startApi({ doubles: { pets, health: new Health([slow]) } })
     admin = makeServer(api.parts.adminApi, { log: api.parts.log })
     adminUrl = await listen(admin, '127.0.0.1', 0)
@@ -63,7 +63,7 @@ describe('a shutdown', function () {
 
   const aStore = (name: string): BackingService => ({
     name,
-    required: true,
+    isRequired: true,
     isUp: async () => true,
     prepare: async () => undefined,
     async close() {

@@ -176,7 +176,7 @@ function aTerminal({ isTTY = true } = {}): Terminal {
 async function seedOn(terminal: Terminal, seedStore: MemorySeedStore, pets: number, orders = 10): Promise<string> {
   const { stdout } = await runProgram(['seed', '--pets', `${pets}`, '--orders', `${orders}`], {
     withSeed: (work) => work(makeSeed({ seedStore, pets: seedStore.pets })),
-    progressTo: terminal,
+    progressStream: terminal,
   })
   expect(stdout).to.equal(`Added ${pets} pets and ${orders} orders.\n`)
   return terminal.text()

@@ -117,7 +117,7 @@ describe('a service that receives a signal to stop', () => {
     expect(await countBytes(reader)).to.be.above(20 * scalarBytes)
     await expectEnd(service, 1)
     const last = service.logLines.slice(-4).map((line) => JSON.parse(line) as { level: number; msg: string })
-    expect(last.map(({ msg }) => msg)).to.deep.equal(['uncaught', 'stopping', 'uncaught', 'stopped'])
+    expect(last.map(({ msg }) => msg)).to.deep.equal(['uncaught exception', 'stopping', 'uncaught exception', 'stopped'])
     expect(last[0]?.level).to.equal(60)
   })
 

@@ -40,7 +40,7 @@ export function toKeyReport(key: StoredApiKey, plans: Plans, nowMs: number): Key
   }
 }
 
-/** The output for one key, for people. */
+/** Formats one key as human-readable output. */
 export function formatKey(report: KeyReport): string {
   return formatTable(
     [],
@@ -58,7 +58,7 @@ export function formatKey(report: KeyReport): string {
   )
 }
 
-/** The output for many keys, for people. */
+/** Formats a list of keys as human-readable output. */
 export function formatKeys(reports: readonly KeyReport[], { isFiltered }: { readonly isFiltered: boolean }): string {
   if (reports.length === 0) return isFiltered ? 'No API key matches.\n' : 'There are no API keys yet.\n'
   const rows = reports.map((report) => [

@@ -27,14 +27,14 @@ import {
 } from './options.js'
 import { formatUsage, toUsageReport } from './usage-report.js'
 
-/** What operators can do with API keys. */
+/** The operations on API keys that operators can run. */
 export interface ApiKeyAdmin {
   readonly issue: IssueApiKey
   readonly list: ListApiKeys
   readonly show: ShowApiKey
   readonly changePlan: ChangeApiKeyPlan
   readonly revoke: RevokeApiKey
-  readonly usage: ShowUsage
+  readonly showUsage: ShowUsage
   readonly unban: UnbanApiKey
   readonly plans: Plans
   /** Unix time in milliseconds. */
@@ -42,7 +42,7 @@ export interface ApiKeyAdmin {
 }
 
 export interface KeysCommandDeps {
-  /** Opens the storage, runs `work` and closes the storage. */
+  /** Connects to the storage, runs `work` and disconnects. */
   readonly withApiKeyAdmin: (work: (admin: ApiKeyAdmin) => Promise<void>) => Promise<void>
   readonly print: (text: string) => void
 }
@@ -56,14 +56,14 @@ To replace a key without downtime, issue a second key to its owner, wait until a
 Both keys are valid in the meantime.`
 
 const EFFECTS = {
-  'at once': 'It takes effect on the next request.',
-  'within 10 s': 'Redis is unavailable: it takes effect within 10 seconds.',
+  'at once': 'The change takes effect on the next request.',
+  'within 10 s': 'Redis is unavailable, so the change takes effect within 10 seconds.',
 } as const
 
 /** `petstore keys …` */
 export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Command {
   const keys = new Command('keys')
-    .description('manage API keys in the MongoDB and Redis of MONGODB_URL and REDIS_URL')
+    .description('manage API keys, which are stored in the MongoDB of MONGODB_URL')
     .addHelpText('after', ROTATION_HELP)
     .addHelpText('afterAll', '\nRequires MONGODB_URL and REDIS_URL with the same values as the service.')
   const makeKeyIdArgument = () => new Argument('<key-id>', 'the public name of a key (key_…), as printed by list')
@@ -94,14 +94,14 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
         { plan, owner, expires, json, ...limitOptions }: { plan: PlanName; owner: string; expires?: string } & LimitOptions & OutputOptions,
         command: Command,
       ) => {
-        const limits = await rejectWrongUsage(command, () => toLimits(limitOptions))
+        const limits = await reportUsageErrors(command, () => toLimits(limitOptions))
         const expiry =
           expires === undefined
             ? {}
-            : { expiresAtMs: await rejectWrongUsage(command, () => parseExpiry(expires, Date.now()), "option '--expires'") }
+            : { expiresAtMs: await reportUsageErrors(command, () => parseExpiry(expires, Date.now()), "option '--expires'") }
         await withApiKeyAdmin(async (admin) => {
           const newKey = { owner, plan, ...limits, ...expiry }
-          const { key, secret } = await rejectWrongUsage(command, () => issueOrWarn(admin, newKey))
+          const { key, secret } = await reportUsageErrors(command, () => issueOrExplain(admin, newKey))
           const report = toReport(key, admin)
           if (json) printJson({ key: secret, ...report })
           else print(`The secret of the API key, which is shown only once and not stored:\n\n  ${secret}\n\n${formatKey(report)}`)
@@ -132,7 +132,7 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
 
   keys
     .command('plan')
-    .description('change the plan of a key; limits that you set on the key before are removed unless you pass them again')
+    .description('change the plan of a key; limits set on the key are removed unless you pass them again')
     .addArgument(makeKeyIdArgument())
     .addArgument(new Argument('<plan>', 'the plan').choices(PLAN_NAMES))
     .addOption(makeMinuteOption())
@@ -140,9 +140,9 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
     .addOption(makeJsonOption())
     .action(async (text: string, plan: PlanName, { json, ...limitOptions }: LimitOptions & OutputOptions, command: Command) => {
       const keyId = await readKeyId(command, text)
-      const limits = await rejectWrongUsage(command, () => toLimits(limitOptions))
+      const limits = await reportUsageErrors(command, () => toLimits(limitOptions))
       await withApiKeyAdmin(async (admin) => {
-        const change = await rejectWrongUsage(command, () => admin.changePlan(keyId, { plan, ...limits }))
+        const change = await reportUsageErrors(command, () => admin.changePlan(keyId, { plan, ...limits }))
         printChange(change, admin, json ? { json } : {})
       })
     })
@@ -166,7 +166,7 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
 
   addKeyCommand('revoke', 'revoke a key permanently', async (admin, keyId, output) => printChange(await admin.revoke(keyId), admin, output))
   addKeyCommand('usage', 'show the used and remaining requests of a key, its strikes and its ban', async (admin, keyId, { json }) => {
-    const { key, usage } = await admin.usage(keyId)
+    const { key, usage } = await admin.showUsage(keyId)
     const report = toUsageReport(key, usage)
     if (json) printJson(report)
     else print(formatUsage(report))
@@ -181,11 +181,11 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
 }
 
 function readKeyId(command: Command, text: string): Promise<string> {
-  return rejectWrongUsage(command, () => parseKeyId(text), "argument 'key-id'")
+  return reportUsageErrors(command, () => parseKeyId(text), "argument 'key-id'")
 }
 
 /** If issuing fails during an outage, a key may exist whose secret nobody has seen. */
-async function issueOrWarn(admin: ApiKeyAdmin, newKey: NewApiKey): Promise<IssuedApiKey> {
+async function issueOrExplain(admin: ApiKeyAdmin, newKey: NewApiKey): Promise<IssuedApiKey> {
   try {
     return await admin.issue(newKey)
   } catch (error) {
@@ -197,7 +197,7 @@ async function issueOrWarn(admin: ApiKeyAdmin, newKey: NewApiKey): Promise<Issue
 }
 
 /** Reports values that this file or a use case rejects in the same way as values that commander rejects. */
-async function rejectWrongUsage<Value>(command: Command, run: () => Value | Promise<Value>, place = ''): Promise<Value> {
+async function reportUsageErrors<Value>(command: Command, run: () => Value | Promise<Value>, place = ''): Promise<Value> {
   try {
     return await run()
   } catch (error) {

@@ -51,7 +51,7 @@ export function parseOwner(text: string): string {
   return owner
 }
 
-/** The error does not repeat the text, because it may be the secret, passed instead of the key ID. */
+/** The error does not repeat the text, because someone may have passed the secret instead of the key ID. */
 export function parseKeyId(text: string): string {
   if (text.startsWith('pst_')) throw new InvalidArgumentError('It must be a key ID (key_…) as printed by list, not the secret.')
   if (!/^[\w-]{1,100}$/.test(text)) throw new InvalidArgumentError('It must be a key ID (key_…) as printed by list.')
@@ -59,7 +59,7 @@ export function parseKeyId(text: string): string {
 }
 
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const
-/** The output of the commands has room for four-digit years only. */
+/** The output of the commands supports only four-digit years. */
 const YEAR_10000_MS = Date.UTC(10_000, 0, 1)
 const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d))?$/
 

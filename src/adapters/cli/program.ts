@@ -7,15 +7,15 @@ import { makeSeedCommand } from './seed-command.js'
 export interface Commands extends KeysCommandDeps, SeedCommandDeps {
   /** Serves until a signal stops it. */
   readonly serve: () => Promise<void>
-  /** The OpenAPI document as text. */
-  readonly openApi: (format: 'json' | 'yaml') => Promise<string>
+  /** Returns the OpenAPI document as text. */
+  readonly renderOpenApi: (format: 'json' | 'yaml') => Promise<string>
 }
 
 /** The `petstore` command. Throws commander's error for wrong usage. */
 export function makeProgram(commands: Commands): Command {
   const program = new Command('petstore')
     .description('The Pet Store service. Settings are environment variables; docs/operations/settings.md describes them.')
-    .addHelpText('afterAll', '\nExit codes: 0 done, 1 failed, 2 wrong usage or settings.')
+    .addHelpText('afterAll', '\nExit codes: 0 success, 1 failure, 2 invalid usage or settings.')
 
   program.command('serve').description('serve the API until SIGTERM or SIGINT').action(commands.serve)
   program.addCommand(makeKeysCommand(commands))
@@ -23,20 +23,20 @@ export function makeProgram(commands: Commands): Command {
   program
     .command('openapi')
     .description('write the OpenAPI 3.1 document to standard output')
-    .addOption(new Option('--format <format>', 'how to write it').choices(['json', 'yaml']).default('json'))
-    .action(async ({ format }: { format: 'json' | 'yaml' }) => commands.print(await commands.openApi(format)))
+    .addOption(new Option('--format <format>', 'the format of the document').choices(['json', 'yaml']).default('json'))
+    .action(async ({ format }: { format: 'json' | 'yaml' }) => commands.print(await commands.renderOpenApi(format)))
 
-  const outputError = (text: string, write: (text: string) => void) => write(withoutControls(text))
-  for (const command of commandsOf(program)) command.showHelpAfterError().configureOutput({ outputError }).exitOverride()
+  const outputError = (text: string, write: (text: string) => void) => write(replaceControlCharacters(text))
+  for (const command of listCommands(program)) command.showHelpAfterError().configureOutput({ outputError }).exitOverride()
   return program
 }
 
-/** Commander repeats what it was given: nothing of that may steer the terminal. */
-function withoutControls(text: string): string {
+/** Commander's error messages repeat arguments, which must not be able to control the terminal. */
+function replaceControlCharacters(text: string): string {
   return text.replace(/(?!\n)\p{Cc}/gu, '\uFFFD')
 }
 
-/** Commands that were added whole do not take over what holds for their parent. */
-function commandsOf(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(commandsOf)]
+/** Lists the command and all its subcommands. Commands that are added with `addCommand` do not inherit the settings of their parent. */
+function listCommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(listCommands)]
 }

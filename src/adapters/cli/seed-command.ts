@@ -4,17 +4,17 @@ import type { Seed } from '../../core/use-cases/seed.js'
 import { makeJsonOption, parseCount } from './options.js'
 
 export interface SeedCommandDeps {
-  /** Opens the store, runs `work` and closes the store. */
+  /** Connects to the storage, runs `work` and disconnects. */
   readonly withSeed: (work: (seed: Seed) => Promise<void>) => Promise<void>
   readonly print: (text: string) => void
   /** Shows the progress bar if it is a terminal. */
-  readonly progressTo: NodeJS.WriteStream
+  readonly progressStream: NodeJS.WriteStream
 }
 
 /** `petstore seed` */
-export function makeSeedCommand({ withSeed, print, progressTo }: SeedCommandDeps): Command {
+export function makeSeedCommand({ withSeed, print, progressStream }: SeedCommandDeps): Command {
   return new Command('seed')
-    .description('add sample pets and orders until the store contains these numbers; safe to repeat, but do not run it concurrently')
+    .description('add sample pets and orders until the store contains the given numbers; safe to repeat, but do not run it concurrently')
     .addOption(new Option('--pets <n>', 'total number of pets').argParser(parseCount).default(1_000))
     .addOption(new Option('--orders <n>', 'total number of orders').argParser(parseCount).default(100))
     .addOption(makeJsonOption())
@@ -23,7 +23,7 @@ export function makeSeedCommand({ withSeed, print, progressTo }: SeedCommandDeps
       withSeed(async (seed) => {
         const bar = new SingleBar({
           format: '{bar} {percentage}% | {value} of {total} | {eta_formatted} left',
-          stream: progressTo,
+          stream: progressStream,
           clearOnComplete: true,
           // Otherwise cli-progress turns line wrapping off, and it stays off after Ctrl-C.
           linewrap: true,

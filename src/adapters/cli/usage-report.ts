@@ -42,7 +42,7 @@ export function toUsageReport({ keyId, plan }: StoredApiKey, { quota, used, stri
   }
 }
 
-/** The output of `petstore keys usage` for people. */
+/** Formats the human-readable output of `petstore keys usage`. */
 export function formatUsage({ keyId, plan, minute, day, strikes, bannedUntil, banLevel }: UsageReport): string {
   const toRow = (name: WindowName, { limit, used, remaining, resetAt }: WindowReport) => [
     name,

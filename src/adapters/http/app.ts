@@ -9,7 +9,7 @@ import { makeDocsRoutes } from './openapi/docs-routes.js'
 import type { Health } from './admin/health.js'
 import { makeHealthRoutes } from './admin/health.js'
 import type { Metrics } from './admin/metrics.js'
-import { admit } from './middleware/admit-caller.js'
+import { admitCaller } from './middleware/admit-caller.js'
 import { handleErrors, makeErrorLogger } from './middleware/handle-errors.js'
 import { identifyRequest } from './middleware/identify-request.js'
 import { limitInFlight } from './middleware/limit-in-flight.js'
@@ -37,12 +37,15 @@ export interface AppDeps {
   /** API requests that may be in flight at the same time. */
   readonly maxInFlight: number
   /** Whether `/docs` and the OpenAPI document are served. */
-  readonly docs: boolean
+  readonly hasDocs: boolean
 }
 
-/** The whole pipeline, in the order in which a request passes through it. A rejected request keeps the headers that were set before. */
+/**
+ * Builds the middleware pipeline, in the order in which requests pass through it. The response to a rejected request keeps the headers that
+ * earlier middleware set.
+ */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
-  const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.docs ? makeDocsRoutes(deps) : [])]
+  const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.hasDocs ? makeDocsRoutes(deps) : [])]
   const reportAddressQuota = makeReportAddressQuota(deps)
   const { matchRoute, respondToOptions, callHandler } = makeRouting({ ...deps, publicRoutes, reportAddressQuota })
   const app = new Koa<RequestState>()
@@ -54,16 +57,16 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   app.use(requireValidHttp())
   app.use(matchRoute)
   app.use(respondToOptions)
-  app.use(onApi(limitInFlight(deps.maxInFlight)))
-  app.use(onApi(admit(deps)))
-  app.use(onApi(refundFailures()))
+  app.use(restrictToApi(limitInFlight(deps.maxInFlight)))
+  app.use(restrictToApi(admitCaller(deps)))
+  app.use(restrictToApi(refundFailures()))
   app.use(callHandler)
   return app
 }
 
-/** Health checks, the OpenAPI document and the docs page need no key and have no quota. */
-function onApi(middleware: Middleware): Middleware {
-  return async function onlyOnApi(ctx, next) {
+/** Runs the middleware only under `/v1`: health checks, the OpenAPI document and the docs page need no key and have no quota. */
+function restrictToApi(middleware: Middleware): Middleware {
+  return async function runOnlyForApi(ctx, next) {
     await (isApiPath(ctx.path) ? middleware(ctx, next) : next())
   }
 }

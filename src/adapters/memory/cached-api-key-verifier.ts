@@ -20,18 +20,18 @@ interface CachedRecord {
   readonly key: ApiKey | undefined
 }
 
-/** Limits the lookups of one IP address. Exists only while it has lookups. */
-interface Gate {
+/** Limits the concurrent lookups of one IP address. Exists only while the IP address has lookups. */
+interface LookupLimiter {
   readonly limit: LimitFunction
   /** In flight or waiting for a slot. */
-  lookups: number
+  pendingLookups: number
   lastOutage?: StoreUnavailable
 }
 
 export class CachedApiKeyVerifier implements ApiKeyVerifier {
   readonly #records: LRUCache<string, CachedRecord>
   readonly #foundBefore = new LRUCache<string, true>({ max: MAX_RECORDS })
-  readonly #gates = new Map<string, Gate>()
+  readonly #limiters = new Map<string, LookupLimiter>()
 
   constructor(
     private readonly ports: {
@@ -66,25 +66,28 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
 
   /** If a lookup of the IP address fails with an outage, the lookups that wait for a slot fail with the same error. */
   async #lookUpWithinLimit(secretHash: string, address: string): Promise<Verification> {
-    const gate = this.#gates.get(address) ?? { limit: pLimit(MAX_LOOKUPS_PER_ADDRESS), lookups: 0 }
-    this.#gates.set(address, gate)
-    const { lastOutage } = gate
-    gate.lookups += 1
+    const limiter = this.#limiters.get(address) ?? { limit: pLimit(MAX_LOOKUPS_PER_ADDRESS), pendingLookups: 0 }
+    this.#limiters.set(address, limiter)
+    const { lastOutage } = limiter
+    limiter.pendingLookups += 1
     try {
-      return await gate.limit(async () => {
-        if (gate.lastOutage && gate.lastOutage !== lastOutage) throw gate.lastOutage
+      return await limiter.limit(async () => {
+        if (limiter.lastOutage && limiter.lastOutage !== lastOutage) throw limiter.lastOutage
         return this.#lookUp(secretHash, address).catch((error: unknown) => {
-          if (error instanceof StoreUnavailable) gate.lastOutage = error
+          if (error instanceof StoreUnavailable) limiter.lastOutage = error
           throw error
         })
       })
     } finally {
-      gate.lookups -= 1
-      if (gate.lookups === 0) this.#gates.delete(address)
+      limiter.pendingLookups -= 1
+      if (limiter.pendingLookups === 0) this.#limiters.delete(address)
     }
   }
 
-  /** Counts the failure before it frees the slot, so that the next lookup sees the count. This bounds the lookups beyond the limit. */
+  /**
+   * Counts the failure before it frees the slot, so that the next lookup sees the count. This bounds the number of lookups beyond the failure
+   * limit.
+   */
   async #lookUp(secretHash: string, address: string): Promise<Verification> {
     if (!this.#foundBefore.has(secretHash)) {
       const quota = await this.ports.failedAuthentications.peek(address)

@@ -4,7 +4,7 @@ interface Entry<Value> {
 }
 
 /**
- * A map whose entries expire. Each `set` checks the next two entries of an endless iteration and removes those that have expired, so
+ * A map whose entries expire. Each `set` checks the next two entries of a cyclic iteration and removes those that have expired, so
  * expired entries are removed faster than new ones are added.
  */
 export class ExpiringMap<Value> {

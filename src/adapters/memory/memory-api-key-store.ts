@@ -1,5 +1,5 @@
 import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
-import { mustRecordUse } from '../../core/api-key.js'
+import { shouldRecordUse } from '../../core/api-key.js'
 import type { PlanName, Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
@@ -7,23 +7,23 @@ import type { Limits } from '../../core/quota.js'
 
 export class MemoryApiKeyStore implements ApiKeyStore {
   readonly #byKeyId = new Map<string, StoredApiKey>()
-  readonly #keyIds = new Map<string, string>()
+  readonly #keyIdBySecretHash = new Map<string, string>()
 
   constructor(private readonly clock: Clock) {}
 
   async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
-    if (this.#keyIds.has(key.secretHash) || this.#byKeyId.has(key.keyId)) return 'taken'
-    this.#keyIds.set(key.secretHash, key.keyId)
+    if (this.#keyIdBySecretHash.has(key.secretHash) || this.#byKeyId.has(key.keyId)) return 'taken'
+    this.#keyIdBySecretHash.set(key.secretHash, key.keyId)
     this.#store(key)
     return 'inserted'
   }
 
   async findBySecretHash(secretHash: string): Promise<ApiKey | undefined> {
-    const stored = this.#byKeyId.get(this.#keyIds.get(secretHash) ?? '')
+    const stored = this.#byKeyId.get(this.#keyIdBySecretHash.get(secretHash) ?? '')
     if (!stored) return undefined
     const { lastUsedAtMs, ...key } = stored
     const nowMs = this.clock.nowMs()
-    if (mustRecordUse(key, lastUsedAtMs, nowMs)) this.#store({ ...key, lastUsedAtMs: nowMs })
+    if (shouldRecordUse(key, lastUsedAtMs, nowMs)) this.#store({ ...key, lastUsedAtMs: nowMs })
     return key
   }
 

@@ -1,11 +1,11 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { AddressQuota } from '../../core/address-quota.js'
-import { addressQuotaAfter, failureBucketKey } from '../../core/address-quota.js'
+import { toAddressQuota, toFailureBucketKey } from '../../core/address-quota.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 
 /**
- * The library counts and expires. Its windows begin with the first failure of an IP address, and the end that it reports moves with the
+ * The library counts failures and removes expired counters. Its windows begin with the first failure of an IP address, and the end that it reports moves with the
  * system clock, so the number of the minute is part of the bucket key instead.
  */
 export class MemoryFailedAuthentications implements FailedAuthentications {
@@ -21,14 +21,14 @@ export class MemoryFailedAuthentications implements FailedAuthentications {
 
   async peek(address: string): Promise<AddressQuota> {
     const nowMs = this.clock.nowMs()
-    const bucket = await this.#limiter.get(failureBucketKey(address, nowMs))
-    return addressQuotaAfter(bucket?.consumedPoints ?? 0, this.perMinute, nowMs)
+    const bucket = await this.#limiter.get(toFailureBucketKey(address, nowMs))
+    return toAddressQuota(bucket?.consumedPoints ?? 0, this.perMinute, nowMs)
   }
 
   async count(address: string): Promise<{ admitted: boolean; quota: AddressQuota }> {
     const nowMs = this.clock.nowMs()
-    const { consumedPoints } = await this.#limiter.consume(failureBucketKey(address, nowMs)).catch(toResult)
-    return { admitted: consumedPoints <= this.perMinute, quota: addressQuotaAfter(consumedPoints, this.perMinute, nowMs) }
+    const { consumedPoints } = await this.#limiter.consume(toFailureBucketKey(address, nowMs)).catch(toResult)
+    return { admitted: consumedPoints <= this.perMinute, quota: toAddressQuota(consumedPoints, this.perMinute, nowMs) }
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/ports/clock.js'
 import type { IdempotencyRecord, IdempotencyScope, IdempotencyStore } from '../../core/ports/idempotency-store.js'
-import { IDEMPOTENCY_MS } from '../../core/ports/idempotency-store.js'
+import { IDEMPOTENCY_TTL_MS } from '../../core/ports/idempotency-store.js'
 import { ExpiringMap } from './expiring-map.js'
 
 export class MemoryIdempotencyStore implements IdempotencyStore {
@@ -12,7 +12,7 @@ export class MemoryIdempotencyStore implements IdempotencyStore {
     const nowMs = this.clock.nowMs()
     const scope = JSON.stringify([keyId, idempotencyKey])
     const existing = this.#records.get(scope, nowMs)
-    if (!existing) this.#records.set(scope, offered, nowMs + IDEMPOTENCY_MS, nowMs)
+    if (!existing) this.#records.set(scope, offered, nowMs + IDEMPOTENCY_TTL_MS, nowMs)
     return existing ?? offered
   }
 }

@@ -1,23 +1,23 @@
 import type { Order, OrderStatus } from '../../core/order.js'
 import type { Pet, PetStatus } from '../../core/pet.js'
 
-const aPet = (id: bigint, name: string, categoryId: bigint, status: PetStatus): Pet => ({ id, name, categoryId, status })
+const makePet = (id: bigint, name: string, categoryId: bigint, status: PetStatus): Pet => ({ id, name, categoryId, status })
 
 /** Categories: 1 dogs, 2 cats, 3 birds, 4 small animals. */
 export const SAMPLE_PETS: readonly Pet[] = [
-  aPet(1n, 'Rex', 1n, 'available'),
-  aPet(2n, 'Mimi', 2n, 'available'),
-  aPet(3n, 'Polly', 3n, 'pending'),
-  aPet(4n, 'Bruno', 1n, 'sold'),
-  aPet(5n, 'Luna', 2n, 'available'),
-  aPet(6n, 'Hazel', 4n, 'available'),
-  aPet(7n, 'Kiwi', 3n, 'sold'),
-  aPet(8n, 'Balu', 1n, 'pending'),
-  aPet(9n, 'Pixel', 4n, 'available'),
-  aPet(10n, 'Nala', 2n, 'sold'),
+  makePet(1n, 'Rex', 1n, 'available'),
+  makePet(2n, 'Mimi', 2n, 'available'),
+  makePet(3n, 'Polly', 3n, 'pending'),
+  makePet(4n, 'Bruno', 1n, 'sold'),
+  makePet(5n, 'Luna', 2n, 'available'),
+  makePet(6n, 'Hazel', 4n, 'available'),
+  makePet(7n, 'Kiwi', 3n, 'sold'),
+  makePet(8n, 'Balu', 1n, 'pending'),
+  makePet(9n, 'Pixel', 4n, 'available'),
+  makePet(10n, 'Nala', 2n, 'sold'),
 ]
 
-const anOrder = (id: bigint, petId: bigint, status: OrderStatus, shipDate?: string): Order => ({
+const makeOrder = (id: bigint, petId: bigint, status: OrderStatus, shipDate?: string): Order => ({
   id,
   petId,
   quantity: 1,
@@ -27,9 +27,9 @@ const anOrder = (id: bigint, petId: bigint, status: OrderStatus, shipDate?: stri
 })
 
 export const SAMPLE_ORDERS: readonly Order[] = [
-  anOrder(1n, 4n, 'delivered', '2026-10-02T09:00:00Z'),
-  anOrder(2n, 7n, 'delivered', '2026-10-19T14:30:00Z'),
-  anOrder(3n, 10n, 'approved', '2026-11-23T08:00:00Z'),
-  anOrder(4n, 3n, 'placed'),
-  anOrder(5n, 8n, 'placed'),
+  makeOrder(1n, 4n, 'delivered', '2026-10-02T09:00:00Z'),
+  makeOrder(2n, 7n, 'delivered', '2026-10-19T14:30:00Z'),
+  makeOrder(3n, 10n, 'approved', '2026-11-23T08:00:00Z'),
+  makeOrder(4n, 3n, 'placed'),
+  makeOrder(5n, 8n, 'placed'),
 ]

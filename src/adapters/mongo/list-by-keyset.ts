@@ -2,7 +2,7 @@ import type { Collection, Filter } from 'mongodb'
 import type { PageRequest } from '../../core/page.js'
 import { callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
 
-/** Reads one page with an index on `_id` or `{status, _id}`, so every page costs the same. */
+/** Reads one page with an index on `_id` or `{status, _id}`, so reading any page costs the same. */
 export async function listByKeyset<Status extends string, Row extends { _id: bigint; status: Status }>(
   collection: Collection<Row>,
   { limit, status, after }: PageRequest<Status>,

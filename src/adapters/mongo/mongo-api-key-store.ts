@@ -1,6 +1,6 @@
 import type { Collection, Db, Filter, UpdateFilter } from 'mongodb'
 import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
-import { mustRecordUse } from '../../core/api-key.js'
+import { shouldRecordUse } from '../../core/api-key.js'
 import type { PlanName, Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
@@ -51,7 +51,7 @@ export class MongoApiKeyStore implements ApiKeyStore {
     const { lastUsedAtMs, ...key } = toStoredKey(found)
     const nowMs = this.clock.nowMs()
     // Runs in the background: if it fails, the next lookup records the use.
-    if (mustRecordUse(key, lastUsedAtMs, nowMs))
+    if (shouldRecordUse(key, lastUsedAtMs, nowMs))
       this.#update({ _id: found._id }, { $set: { lastUsedAt: new Date(nowMs) } }).catch(() => undefined)
     return key
   }

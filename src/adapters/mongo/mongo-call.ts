@@ -10,7 +10,7 @@ import {
 import pTimeout from 'p-timeout'
 import { StoreUnavailable } from '../../core/errors.js'
 
-/** The longest wait for one operation, including server selection, the connection pool, the network and the server. */
+/** The maximum duration of one operation, including server selection, the connection pool, the network and the server. */
 export const CALL_TIMEOUT_MS = 1_500
 
 /** Passed with every operation, so that the server stops working on it when the call has timed out. */

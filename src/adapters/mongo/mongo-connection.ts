@@ -10,14 +10,14 @@ import { callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 const DEFAULT_DATABASE = 'petstore'
 
-/** The longest that the driver waits for a server, a free connection or a response. Each must fit into the 1.5 s of a call. */
+/** The maximum time that the driver waits for a server, a free connection or a response. Each must fit into the 1.5 s of a call. */
 const NETWORK_TIMEOUT_MS = 1_400
 
 /** The write concern times out this much earlier than the socket, so that the error from the server still arrives. */
 const RESPONSE_MARGIN_MS = 400
 
 export interface MongoConnectionOptions {
-  /** The longest wait for a response before the connection counts as broken. 0: no limit while the server is alive. */
+  /** How long to wait for a response before the connection counts as broken. 0 waits for as long as the connection is open. */
   readonly responseTimeoutMs?: number
 }
 
@@ -66,9 +66,10 @@ function makeOptions(responseTimeoutMs: number): MongoClientOptions {
     serverSelectionTimeoutMS: NETWORK_TIMEOUT_MS,
     connectTimeoutMS: NETWORK_TIMEOUT_MS,
     waitQueueTimeoutMS: NETWORK_TIMEOUT_MS,
-    // Also ends waiting for a frozen server and on a half-open connection.
+    // Also applies if the server hangs or the connection is half-open.
     socketTimeoutMS: responseTimeoutMs,
-    // Acknowledged writes are on the journals of a majority, so no failover loses them. Only separate options override those of the URL.
+    // Acknowledged writes are in the journals of a majority, so no failover loses them. Only these separate options override the options of the
+    // URL; a `writeConcern` object does not.
     w: 'majority',
     journal: true,
     wtimeoutMS: Math.max(0, responseTimeoutMs - RESPONSE_MARGIN_MS),
@@ -84,7 +85,7 @@ const TLS_FILE_CHECKS = {
   tlsCRLFile: (pem: Buffer) => createSecureContext({ crl: pem }),
 }
 
-/** Without TLS, the driver ignores these files. With TLS, it reads them when it connects, so that a wrong path looks like an outage. */
+/** Without TLS, the driver ignores these files. With TLS, it reads them when it connects, so a wrong path would look like an outage. */
 function checkTlsFiles(options: MongoOptions): void {
   for (const name of Object.keys(TLS_FILE_CHECKS) as (keyof typeof TLS_FILE_CHECKS)[]) {
     const path = options[name]

@@ -8,7 +8,7 @@ interface CounterDocument {
   last: bigint
 }
 
-/** Includes both ends. */
+/** Both ends are inclusive. */
 export interface IdRange {
   readonly first: bigint
   readonly last: bigint
@@ -27,18 +27,18 @@ export class MongoCounter {
 
   /**
    * Reserves the next `count` IDs, or fewer at the end of the range, 2^53 − 1. Throws `StoreUnavailable` (the IDs may then be lost), and a
-   * plain error if no ID is left.
+   * plain `Error` if no ID is left.
    */
-  async take(count: number): Promise<IdRange> {
+  async reserveUpTo(count: number): Promise<IdRange> {
     const end = await this.#increment(BigInt(count))
     const first = end - BigInt(count) + 1n
     if (first > MAX_ASSIGNED_ID) throw new Error(`All ${this.name} IDs up to 2^53 − 1 have been assigned`)
     return { first, last: end < MAX_ASSIGNED_ID ? end : MAX_ASSIGNED_ID }
   }
 
-  /** Like `take`, but also throws a plain error if fewer than `count` IDs are left. */
-  async takeAll(count: number): Promise<IdRange> {
-    const range = await this.take(count)
+  /** Like `reserveUpTo`, but also throws a plain `Error` if fewer than `count` IDs are left. */
+  async reserveExactly(count: number): Promise<IdRange> {
+    const range = await this.reserveUpTo(count)
     if (range.last - range.first + 1n < BigInt(count)) throw new Error(`Fewer than ${count} ${this.name} IDs are left`)
     return range
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Collection, Db } from 'mongodb'
 import type { Clock } from '../../core/ports/clock.js'
 import type { IdempotencyRecord, IdempotencyScope, IdempotencyStore } from '../../core/ports/idempotency-store.js'
-import { IDEMPOTENCY_MS } from '../../core/ports/idempotency-store.js'
+import { IDEMPOTENCY_TTL_MS } from '../../core/ports/idempotency-store.js'
 import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 interface IdempotencyDocument {
@@ -37,7 +37,7 @@ export class MongoIdempotencyStore implements IdempotencyStore {
     throw new Error(`An idempotency record appeared and disappeared in each of ${MAX_ATTEMPTS} attempts`)
   }
 
-  /** Not an upsert, because compatible servers return different results for concurrent upserts. Returns `undefined` if a record exists. */
+  /** Returns `undefined` if a record exists. Not an upsert, because compatible servers return different results for concurrent upserts. */
   async #insert(id: string, offered: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     const { fingerprint, petId } = offered
     try {
@@ -67,6 +67,6 @@ export class MongoIdempotencyStore implements IdempotencyStore {
   }
 
   #getExpiry(): Date {
-    return new Date(this.clock.nowMs() + IDEMPOTENCY_MS)
+    return new Date(this.clock.nowMs() + IDEMPOTENCY_TTL_MS)
   }
 }

@@ -17,7 +17,7 @@ const INDEXES: readonly Index[] = [
   { collection: 'idempotency', keys: { expiresAt: 1 }, options: { expireAfterSeconds: 0 } },
 ]
 
-/** Unauthorized, AuthenticationFailed. */
+/** The codes of Unauthorized and AuthenticationFailed. */
 const AUTHENTICATION_ERROR_CODES = new Set([13, 18])
 
 /**
@@ -61,12 +61,15 @@ async function explainErrors<Result>(what: string, url: string, operation: () =>
   }
 }
 
-/** InternalError, UnknownError: a request treats them as an outage, but here they say why an index cannot be created. */
+/**
+ * Whether the error is InternalError or UnknownError. Requests treat these as an outage, but here they explain why an index cannot be
+ * created.
+ */
 function hasReason(error: unknown): boolean {
   return error instanceof MongoServerError && [1, 8].includes(Number(error.code))
 }
 
-/** IndexBuildAborted: after a failover, or because the index was dropped meanwhile. */
+/** Whether the error is IndexBuildAborted: there was a failover, or the index was dropped in the meantime. */
 function isAborted(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === 276
 }

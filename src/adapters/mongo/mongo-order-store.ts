@@ -18,7 +18,7 @@ export class MongoOrderStore implements OrderStore {
   readonly #orders: Collection<OrderDocument>
 
   constructor(db: Db) {
-    this.#orders = getOrders(db)
+    this.#orders = getOrderCollection(db)
   }
 
   async list(request: PageRequest<OrderStatus>): Promise<readonly Order[]> {
@@ -27,7 +27,7 @@ export class MongoOrderStore implements OrderStore {
   }
 }
 
-export function getOrders(db: Db): Collection<OrderDocument> {
+export function getOrderCollection(db: Db): Collection<OrderDocument> {
   return db.collection<OrderDocument>('orders', { useBigInt64: true })
 }
 

@@ -54,14 +54,14 @@ export class MongoPetIds implements PetIds {
   }
 
   #fetchBlock(): Promise<void> {
-    this.#fetching ??= this.#takeBlock().finally(() => {
+    this.#fetching ??= this.#reserveBlock().finally(() => {
       this.#fetching = undefined
     })
     return this.#fetching
   }
 
-  async #takeBlock(): Promise<void> {
-    const { first, last } = await this.#counter.take(this.blockSize)
+  async #reserveBlock(): Promise<void> {
+    const { first, last } = await this.#counter.reserveUpTo(this.blockSize)
     this.#blocks.push({ next: first, last })
   }
 }

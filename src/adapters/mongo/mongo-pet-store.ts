@@ -16,7 +16,7 @@ export class MongoPetStore implements PetStore {
   readonly #pets: Collection<PetDocument>
 
   constructor(db: Db) {
-    this.#pets = getPets(db)
+    this.#pets = getPetCollection(db)
   }
 
   async insert({ id, name, categoryId, status }: Pet): Promise<'inserted' | 'taken'> {
@@ -40,7 +40,7 @@ export class MongoPetStore implements PetStore {
 }
 
 /** Reads 64-bit integers as bigint, so that IDs and categories are exact. */
-export function getPets(db: Db): Collection<PetDocument> {
+export function getPetCollection(db: Db): Collection<PetDocument> {
   return db.collection<PetDocument>('pets', { useBigInt64: true })
 }
 

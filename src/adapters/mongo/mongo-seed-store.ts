@@ -5,9 +5,9 @@ import type { SeedStore } from '../../core/ports/seed-store.js'
 import { callMongo } from './mongo-call.js'
 import { MongoCounter } from './mongo-counter.js'
 import type { OrderDocument } from './mongo-order-store.js'
-import { getOrders } from './mongo-order-store.js'
+import { getOrderCollection } from './mongo-order-store.js'
 import type { PetDocument } from './mongo-pet-store.js'
-import { getPets } from './mongo-pet-store.js'
+import { getPetCollection } from './mongo-pet-store.js'
 
 /** Longer than the timeout of a request: counting millions of rows and inserting a thousand rows at a time can take long. */
 export const BULK_TIMEOUT_MS = 60_000
@@ -21,8 +21,8 @@ export class MongoSeedStore implements SeedStore {
   readonly #orderCounter: MongoCounter
 
   constructor(db: Db) {
-    this.#pets = getPets(db)
-    this.#orders = getOrders(db)
+    this.#pets = getPetCollection(db)
+    this.#orders = getOrderCollection(db)
     this.#petCounter = new MongoCounter(db, 'pets')
     this.#orderCounter = new MongoCounter(db, 'orders')
   }
@@ -36,13 +36,13 @@ export class MongoSeedStore implements SeedStore {
   }
 
   async addPets(pets: readonly NewPet[]): Promise<void> {
-    const { first } = await this.#petCounter.takeAll(pets.length)
+    const { first } = await this.#petCounter.reserveExactly(pets.length)
     const documents = pets.map(({ name, categoryId, status }, index) => ({ _id: first + BigInt(index), name, categoryId, status }))
     await callMongo(() => this.#pets.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 
   async addOrders(orders: readonly NewOrder[]): Promise<void> {
-    const { first } = await this.#orderCounter.takeAll(orders.length)
+    const { first } = await this.#orderCounter.reserveExactly(orders.length)
     const documents = orders.map((order, index) => ({ _id: first + BigInt(index), ...order }))
     await callMongo(() => this.#orders.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { RateLimiterAbstract } from 'rate-limiter-flexible'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { AddressQuota } from '../../core/address-quota.js'
-import { addressQuotaAfter, failureBucketKey } from '../../core/address-quota.js'
+import { toAddressQuota, toFailureBucketKey } from '../../core/address-quota.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 import type { RedisCircuitBreaker } from './redis-circuit-breaker.js'
@@ -54,10 +54,10 @@ export class RedisFailedAuthentications implements FailedAuthentications {
   /** `command` resolves to the number of failures so far. Not called if the limit is known to be reached. */
   async #run(address: string, command: (limiter: RateLimiterAbstract, key: string) => Promise<number>) {
     const nowMs = this.clock.nowMs()
-    const bucketKey = failureBucketKey(address, nowMs)
+    const bucketKey = toFailureBucketKey(address, nowMs)
     const failureCount = this.#exhausted.get(bucketKey) ? this.perMinute + 1 : await this.#runUncached(bucketKey, command)
     if (failureCount >= this.perMinute) this.#exhausted.set(bucketKey, true)
-    return { failureCount, quota: addressQuotaAfter(failureCount, this.perMinute, nowMs) }
+    return { failureCount, quota: toAddressQuota(failureCount, this.perMinute, nowMs) }
   }
 
   async #runUncached(bucketKey: string, command: (limiter: RateLimiterAbstract, key: string) => Promise<number>): Promise<number> {

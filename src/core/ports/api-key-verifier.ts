@@ -12,7 +12,7 @@ export type Verification =
  * Verifies API keys and limits guessing.
  *
  * Each replica caches key records, and the absence of a key, for at most 10 s. Malformed keys and cached records cost no lookup. Concurrent
- * lookups of one secret are one query.
+ * lookups of the same secret share one query.
  *
  * An IP address gets at most as many `invalid` results per minute as its failure limit. When it reaches the limit, this replica
  * looks up no more keys for it until the minute ends, except those that it has found before. At most four lookups per IP address are in
@@ -21,7 +21,7 @@ export type Verification =
 export interface ApiKeyVerifier {
   /**
    * `address`: the IP address that failures count toward, as in `FailedAuthentications`. Throws `StoreUnavailable` if the lookup fails or a
-   * lookup that it waits for does. Such an error is not cached and counts as no failure.
+   * lookup that it waits for does. Such an error is not cached and does not count as a failure.
    */
   verify(secret: string, address: string): Promise<Verification>
 

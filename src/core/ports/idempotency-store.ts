@@ -1,4 +1,4 @@
-/** Identifies a request and its retries. Unique per API key. */
+/** Identifies a request and its retries. An idempotency key is unique per API key. */
 export interface IdempotencyScope {
   readonly keyId: string
   /** As the client sent it, 1 to 255 characters. */
@@ -13,7 +13,7 @@ export interface IdempotencyRecord {
 }
 
 /** How long a record is valid. */
-export const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000
+export const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000
 
 export interface IdempotencyStore {
   /**

@@ -1,7 +1,10 @@
 import type { NewOrder } from '../order.js'
 import type { NewPet } from '../pet.js'
 
-/** Adds rows in bulk. Every method throws `StoreUnavailable` if the store does not respond in time. Any part of the rows may then be stored. */
+/**
+ * Adds rows in bulk. Every method throws `StoreUnavailable` if the store does not respond in time. In that case, all, some or none of the
+ * rows were stored.
+ */
 export interface SeedStore {
   countPets(): Promise<number>
   countOrders(): Promise<number>

@@ -1,6 +1,6 @@
 import type { ApiKey } from '../api-key.js'
 import type { Plans } from '../plan.js'
-import { quotaRulesFor } from '../plan.js'
+import { toQuotaRules } from '../plan.js'
 import type { ApiKeyVerifier } from '../ports/api-key-verifier.js'
 import type { QuotaStore } from '../ports/quota-store.js'
 import type { Quota, QuotaRules, Verdict } from '../quota.js'
@@ -10,10 +10,13 @@ export type Admission =
   | Exclude<Authentication, { readonly kind: 'verified' }>
   | {
       readonly kind: 'decided'
-      /** Verified. */
+      /** The verified key of the caller. */
       readonly key: ApiKey
       readonly verdict: Verdict
-      /** Undoes the charge and resolves to the quota after it. Absent if nothing was charged: for a rejection, or a request that only shadow mode admits. */
+      /**
+       * Undoes the charge and resolves to the resulting quota. Absent if nothing was charged: for a rejection, or a request that only shadow
+       * mode admits.
+       */
       readonly refund?: () => Promise<Quota>
     }
 
@@ -24,23 +27,23 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
   const { authenticate, apiKeyVerifier, quotas, plans } = ports
 
   return async (credentials) => {
-    const cached = await authenticate(credentials)
-    if (cached.kind !== 'verified') return cached
-    const { key } = cached
-    const rules = quotaRulesFor(key, plans)
+    const authentication = await authenticate(credentials)
+    if (authentication.kind !== 'verified') return authentication
+    const { key } = authentication
+    const rules = toQuotaRules(key, plans)
     const verdict = await quotas.take(key.keyId, rules, { version: key.version })
     if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict)
 
     apiKeyVerifier.forget(key.secretHash)
-    const reread = await authenticate(credentials)
-    return reread.kind === 'verified' ? admitJustRead(reread.key) : reread
+    const retried = await authenticate(credentials)
+    return retried.kind === 'verified' ? admitJustRead(retried.key) : retried
   }
 
   /** A record that was just read applies even if its version is lower than one seen before: the key store may have been restored from a backup. */
   async function admitJustRead(key: ApiKey): Promise<Admission> {
-    const rules = quotaRulesFor(key, plans)
+    const rules = toQuotaRules(key, plans)
     const verdict = await quotas.take(key.keyId, rules, { version: key.version, justRead: true })
-    if (verdict.kind === 'stale') throw new Error('The quota store reported a record that was just read as stale')
+    if (verdict.kind === 'stale') throw new Error('The quota store reported an API key record as stale that had just been read')
     return toAdmission(key, rules, verdict)
   }
 

@@ -6,7 +6,10 @@ import { requireLimits } from '../plan.js'
 import type { ApiKeyStore } from '../ports/api-key-store.js'
 import type { QuotaControl } from '../ports/quota-control.js'
 
-/** Removes the limits of the key unless the subscription sets them again. Throws `ApiKeyNotFound`, `ApiKeyRevoked` and `LimitsRequired`. */
+/**
+ * Changes the plan of a key and removes the key's own limits unless the subscription contains limits. Throws `ApiKeyNotFound`,
+ * `ApiKeyRevoked` and `LimitsRequired`.
+ */
 export type ChangeApiKeyPlan = (keyId: string, subscription: Subscription) => Promise<ChangedApiKey>
 
 export function makeChangeApiKeyPlan(ports: { apiKeyStore: ApiKeyStore; quotaControl: QuotaControl; plans: Plans }): ChangeApiKeyPlan {

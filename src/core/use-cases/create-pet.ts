@@ -7,7 +7,7 @@ import type { PetStore } from '../ports/pet-store.js'
 export interface PetCreation {
   readonly pet: Pet
   /** Whether an earlier request with the same idempotency key created the pet. */
-  readonly replayed: boolean
+  readonly isReplay: boolean
 }
 
 /** With a scope, retries create the pet only once. Throws `IdempotencyKeyReused` if the scope was used for a different pet. */
@@ -18,13 +18,16 @@ export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempoten
     const newId = await ports.petIds.next()
     const id = scope ? await claimId(ports.idempotency, scope, newPet, newId) : newId
     const pet = { id, name: newPet.name, categoryId: newPet.categoryId, status: newPet.status }
-    if ((await ports.pets.insert(pet)) === 'inserted') return { pet, replayed: false }
+    if ((await ports.pets.insert(pet)) === 'inserted') return { pet, isReplay: false }
     if (!scope) throw new Error(`The new pet ID ${id} is taken: an ID was assigned twice`)
-    return { pet: await findStored(ports.pets, pet), replayed: true }
+    return { pet: await findStored(ports.pets, pet), isReplay: true }
   }
 }
 
-/** Finds the pet that an earlier request stored under the claimed ID. Throws if the ID belongs to a different pet, which would lose this one. */
+/**
+ * Finds the pet that an earlier request stored under the claimed ID. Throws if the ID belongs to a different pet, because this pet would
+ * otherwise be lost.
+ */
 async function findStored(pets: PetStore, claimed: Pet): Promise<Pet> {
   const stored = await pets.find(claimed.id)
   if (!stored) throw new StoreUnavailable(`Pet ID ${claimed.id} is taken, but the pet is not readable yet`)

@@ -14,8 +14,8 @@ export interface ApiKeyFilter {
 export type ListApiKeys = (filter: ApiKeyFilter) => Promise<readonly StoredApiKey[]>
 
 export function makeListApiKeys({ apiKeyStore, clock }: { apiKeyStore: ApiKeyStore; clock: Clock }): ListApiKeys {
-  return async ({ state, ...stored }) => {
-    const keys = await apiKeyStore.list(stored)
+  return async ({ state, ...storeFilter }) => {
+    const keys = await apiKeyStore.list(storeFilter)
     const nowMs = clock.nowMs()
     return keys.filter((key) => state === undefined || getApiKeyState(key, nowMs) === state)
   }

@@ -54,17 +54,17 @@ export function makeSeed({ seedStore, pets: petStore }: { seedStore: SeedStore; 
   }
 }
 
-interface Count {
+interface RowCounts {
   readonly existing: number
   readonly target: number
 }
 
-function countMissing({ existing, target }: Count): number {
+function countMissing({ existing, target }: RowCounts): number {
   return Math.max(0, target - existing)
 }
 
-/** The indexes of the rows to add, `existing` to `target` − 1, in batches. */
-function* toBatches({ existing, target }: Count): Generator<number[]> {
+/** Yields the indexes of the rows to add, from `existing` to `target` − 1, in batches. */
+function* toBatches({ existing, target }: RowCounts): Generator<number[]> {
   for (let from = existing; from < target; from += BATCH_SIZE) {
     yield Array.from({ length: Math.min(BATCH_SIZE, target - from) }, (_, offset) => from + offset)
   }

@@ -122,10 +122,10 @@ describe('petstore keys', () => {
     const { revokedAt, ...revoked } = await keys.printJson<{ revokedAt: string }>('revoke', keyId)
     expect(revoked).to.deep.equal({ ...onPro, state: 'revoked', takesEffect: 'within 10 s' })
     const shown = await keys.print('show', keyId)
-    expect(await keys.print('revoke', keyId)).to.equal(`${shown}\nRedis is unavailable: it takes effect within 10 seconds.\n`)
+    expect(await keys.print('revoke', keyId)).to.equal(`${shown}\nRedis is unavailable, so the change takes effect within 10 seconds.\n`)
     keys.isQuotaStoreDown = false
     expect(await keys.printJson('revoke', keyId)).to.deep.equal({ ...revoked, revokedAt, takesEffect: 'at once' })
-    expect(await keys.print('revoke', keyId)).to.equal(`${shown}\nIt takes effect on the next request.\n`)
+    expect(await keys.print('revoke', keyId)).to.equal(`${shown}\nThe change takes effect on the next request.\n`)
   })
 
   it('plan rejects a revoked key and changes nothing', async () => {
@@ -259,7 +259,7 @@ describe('petstore keys --help', () => {
       const { stdout, ...rest } = await runProgram(['keys', ...command, '--help'])
       expect(rest).to.deep.equal({ usage: 'right', stderr: '' })
       expect(stdout).to.include(`Usage: petstore ${['keys', ...command].join(' ')}`)
-      for (const mention of [...mentions, 'MONGODB_URL', 'Exit codes: 0 done, 1 failed, 2 wrong usage or settings.'])
+      for (const mention of [...mentions, 'MONGODB_URL', 'Exit codes: 0 success, 1 failure, 2 invalid usage or settings.'])
         expect(stdout.replace(/\s+/g, ' ')).to.include(mention)
     })
   }

@@ -1,12 +1,12 @@
 import { expect } from 'chai'
-import { startUpNotice } from '../../../src/adapters/cli/start-up-notice.js'
+import { formatStartUpNotice } from '../../../src/adapters/cli/start-up-notice.js'
 import { somePlans } from '../../support/builders.js'
 
 describe('the start-up notice of a service with MongoDB and Redis', () => {
-  const notice = startUpNotice({
+  const notice = formatStartUpNotice({
     apiUrl: 'http://127.0.0.1:1001',
     adminUrl: 'http://127.0.0.1:1002',
-    docs: true,
+    hasDocs: true,
     plans: somePlans(),
     demoKeys: [],
   })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { MongoIdempotencyStore } from '../../../src/adapters/mongo/mongo-idempotency-store.js'
-import { IDEMPOTENCY_MS } from '../../../src/core/ports/idempotency-store.js'
+import { IDEMPOTENCY_TTL_MS } from '../../../src/core/ports/idempotency-store.js'
 import type { MongoDatabase } from '../../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../../support/engines/mongo-engine.js'
 import { MongoData } from '../../support/mongo-data.js'
@@ -30,7 +30,7 @@ describe('the idempotency records in MongoDB', () => {
   const documents = () => data.connect().collection('idempotency', { useBigInt64: true }).find().toArray()
 
   it('expire 24 h after they were first claimed, by the date field of a TTL index', async () => {
-    const endMs = clock.nowMs() + IDEMPOTENCY_MS
+    const endMs = clock.nowMs() + IDEMPOTENCY_TTL_MS
     await claim(7n)
     clock.advanceSeconds(60)
     await claim(8n)
@@ -48,13 +48,13 @@ describe('the idempotency records in MongoDB', () => {
   it('that have expired are replaced, whether the TTL index has removed them or not', async () => {
     const nowMs = clock.nowMs()
     for (const isRemoved of [false, true]) {
-      clock.moveTo(nowMs - 2 * IDEMPOTENCY_MS)
+      clock.moveTo(nowMs - 2 * IDEMPOTENCY_TTL_MS)
       await claim(1n)
       clock.moveTo(nowMs)
       if (isRemoved) await data.connect().collection('idempotency').deleteMany({})
       expect(await claim(2n)).to.deep.equal({ fingerprint: 'of 2', petId: 2n })
       const [document] = await documents()
-      expect(document?.['expiresAt']).to.deep.equal(new Date(nowMs + IDEMPOTENCY_MS))
+      expect(document?.['expiresAt']).to.deep.equal(new Date(nowMs + IDEMPOTENCY_TTL_MS))
       await data.empty()
     }
   })
@@ -71,7 +71,7 @@ describe('the idempotency records in MongoDB', () => {
         const claims = stores.map((store, index) => store.claim(SCOPE, { fingerprint: `of ${index}`, petId: BigInt(round * 10 + index) }))
         const got = await Promise.all(claims)
         for (const record of got) expect(record, `round ${round}`).to.deep.equal(got[0])
-        clock.advanceMs(IDEMPOTENCY_MS)
+        clock.advanceMs(IDEMPOTENCY_TTL_MS)
       }
     } finally {
       isFinished = true

@@ -13,7 +13,7 @@ export function makeAdminApp({ health, metrics, log }: { health: Health; metrics
       ctx.type = metrics.registry.contentType
       ctx.body = await metrics.registry.metrics()
     } else if (ctx.path === '/health') {
-      const details = await health.details()
+      const details = await health.check()
       ctx.status = details.status === 'ok' ? 200 : 503
       ctx.body = details
     }

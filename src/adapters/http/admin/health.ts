@@ -7,12 +7,12 @@ import type { PublicRoute } from '../pipeline/routing.js'
 export interface Dependency {
   readonly name: string
   /** Whether requests fail while it is down. */
-  readonly required: boolean
+  readonly isRequired: boolean
   /** Never throws. Resolves to false if the dependency does not respond in time. */
   isUp(): Promise<boolean>
 }
 
-/** Tells whether the process accepts traffic and which of its dependencies are up. */
+/** Tracks whether the process accepts traffic, and checks which of its dependencies are up. */
 export class Health {
   #phase: 'starting' | 'accepting' | 'draining' = 'starting'
 
@@ -40,9 +40,9 @@ export class Health {
    * For operators, and never on the API port. Checks every dependency. `status` is `ok` if the process accepts traffic and all required
    * dependencies are up. `ready` is the result of `/readyz`.
    */
-  async details() {
+  async check() {
     const states = await Promise.all(this.dependencies.map(async (dependency) => ({ dependency, isUp: await dependency.isUp() })))
-    const isOk = this.isReady && states.every(({ dependency, isUp }) => isUp || !dependency.required)
+    const isOk = this.isReady && states.every(({ dependency, isUp }) => isUp || !dependency.isRequired)
     return {
       status: isOk ? 'ok' : 'failing',
       ready: this.isReady,

@@ -45,7 +45,7 @@ export const ERROR_CATALOGUE = {
 
 export type ErrorCode = keyof typeof ERROR_CATALOGUE
 
-/** The Error body of the interface specification. */
+/** Returns the body of an error response: the schema `Error` of the OpenAPI document. */
 export function toErrorBody(code: ErrorCode, message: string = ERROR_CATALOGUE[code].message) {
   return { code, message, status: ERROR_CATALOGUE[code].status }
 }

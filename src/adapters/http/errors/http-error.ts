@@ -2,7 +2,7 @@ import { DomainError } from '../../../core/errors.js'
 import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE } from './error-catalogue.js'
 
-interface Details {
+interface HttpErrorOptions {
   /** Replaces the message of the catalogue. */
   readonly message?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -16,7 +16,7 @@ export class HttpError extends Error {
 
   constructor(
     readonly code: ErrorCode,
-    { message, headers = {}, cause }: Details = {},
+    { message, headers = {}, cause }: HttpErrorOptions = {},
   ) {
     super(message ?? ERROR_CATALOGUE[code].message, { cause })
     this.status = ERROR_CATALOGUE[code].status
@@ -27,7 +27,7 @@ export class HttpError extends Error {
 /** An estimate of the time until the store is available again. */
 const UNAVAILABLE_RETRY_AFTER_SECONDS = 2
 
-/** The error to send for a thrown value. An unexpected one becomes an `internal_error` without details. */
+/** Converts a thrown value to the error to send. An unexpected value becomes an `internal_error` without details. */
 export function toHttpError(thrown: unknown): HttpError {
   if (thrown instanceof HttpError) return thrown
   if (!(thrown instanceof DomainError) || !(thrown.code in ERROR_CATALOGUE)) return new HttpError('internal_error', { cause: thrown })

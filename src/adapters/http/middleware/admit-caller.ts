@@ -4,57 +4,57 @@ import type { Admit } from '../../../core/use-cases/admit.js'
 import type { Middleware, RequestContext } from '../pipeline/context.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import { HttpError } from '../errors/http-error.js'
-import { secondsUntil, setAddressQuota, setKeyQuota } from '../pipeline/quota-headers.js'
+import { computeSecondsUntil, setAddressQuotaHeaders, setKeyQuotaHeaders } from '../pipeline/quota-headers.js'
 import { toClientAddress } from '../pipeline/report-address-quota.js'
 
 /** Admits callers with a valid key and quota left, charges one request and sets the quota headers. */
-export function admit(deps: { admit: Admit; trustedProxyHops: number }): Middleware {
-  return async function admitCaller(ctx, next) {
-    const secret = sentSecret(ctx)
+export function admitCaller(deps: { admit: Admit; trustedProxyHops: number }): Middleware {
+  return async function admitRequest(ctx, next) {
+    const secret = readSecret(ctx)
     const address = toClientAddress(ctx, deps.trustedProxyHops)
     const admission = await deps.admit({ address, ...(secret === undefined ? {} : { secret }) })
     switch (admission.kind) {
       case 'missing':
-        setAddressQuota(ctx, admission.quota)
-        throw missingKey()
+        setAddressQuotaHeaders(ctx, admission.quota)
+        throw makeMissingKeyError()
       case 'invalid':
-        setAddressQuota(ctx, admission.quota)
-        throw invalidKey()
+        setAddressQuotaHeaders(ctx, admission.quota)
+        throw makeInvalidKeyError()
       case 'locked-out':
-        setAddressQuota(ctx, admission.quota)
-        throw lockedOut(admission.quota)
+        setAddressQuotaHeaders(ctx, admission.quota)
+        throw toLockedOutError(admission.quota)
       case 'decided': {
         const { key, verdict, refund } = admission
         Object.assign(ctx.state, { key, verdict, refund })
-        setKeyQuota(ctx, verdict.quota, verdict.kind === 'banned' ? verdict.retryAfterSeconds : undefined)
-        if (verdict.kind !== 'admitted') throw tooMany(verdict)
+        setKeyQuotaHeaders(ctx, verdict.quota, verdict.kind === 'banned' ? verdict.retryAfterSeconds : undefined)
+        if (verdict.kind !== 'admitted') throw toRejectionError(verdict)
         return next()
       }
     }
   }
 }
 
-/** Returns `undefined` without an Authorization header or with another scheme. Two headers count as an invalid key. */
-function sentSecret(ctx: RequestContext): string | undefined {
+/** Returns `undefined` if there is no Authorization header or it has another scheme. Two headers count as an invalid key. */
+function readSecret(ctx: RequestContext): string | undefined {
   const sent = ctx.req.headersDistinct['authorization'] ?? []
   if (sent.length > 1) return ''
   return /^bearer +(.+)$/i.exec(sent[0] ?? '')?.[1]
 }
 
-function missingKey(): HttpError {
+function makeMissingKeyError(): HttpError {
   return new HttpError('missing_api_key', { headers: { 'WWW-Authenticate': 'Bearer realm="petstore"' } })
 }
 
-/** The same for malformed, unknown, expired and revoked keys. */
-function invalidKey(): HttpError {
+/** Malformed, unknown, expired and revoked keys all get this error, so that it does not reveal which keys exist. */
+function makeInvalidKeyError(): HttpError {
   return new HttpError('invalid_api_key', { headers: { 'WWW-Authenticate': 'Bearer realm="petstore", error="invalid_token"' } })
 }
 
-function lockedOut({ resetSeconds, nowMs }: AddressQuota): HttpError {
-  return new HttpError('too_many_failed_authentications', { headers: { 'Retry-After': `${secondsUntil(resetSeconds, nowMs)}` } })
+function toLockedOutError({ resetSeconds, nowMs }: AddressQuota): HttpError {
+  return new HttpError('too_many_failed_authentications', { headers: { 'Retry-After': `${computeSecondsUntil(resetSeconds, nowMs)}` } })
 }
 
-function tooMany(rejection: Rejection): HttpError {
+function toRejectionError(rejection: Rejection): HttpError {
   return new HttpError(toErrorCode(rejection), { headers: { 'Retry-After': `${rejection.retryAfterSeconds}` } })
 }
 

@@ -24,7 +24,7 @@ export function handleErrors({ log, reportAddressQuota }: { log: Logger; reportA
       const isFromPublicRoute = route?.respond && !isApiPath(route.template)
       if (!isFromPublicRoute && !ctx.response.get('X-RateLimit-Limit')) {
         await reportAddressQuota(ctx).catch((err: unknown) =>
-          log.error({ requestId: ctx.state.requestId, err }, 'the quota headers could not be set'),
+          log.error({ requestId: ctx.state.requestId, err }, 'failed to set the quota headers'),
         )
       }
     }
@@ -33,7 +33,7 @@ export function handleErrors({ log, reportAddressQuota }: { log: Logger; reportA
 
 /** Logs errors outside the error boundary, such as those while a response is being sent. A client that disconnects is not an error. */
 export function makeErrorLogger(log: Logger): (err: unknown, ctx?: Context) => void {
-  return function logStrayError(err, ctx) {
+  return function logUnhandledError(err, ctx) {
     if (ctx?.req.socket.destroyed) log.debug({ err }, 'the client disconnected')
     else log.error({ err }, 'error outside the error boundary')
   }

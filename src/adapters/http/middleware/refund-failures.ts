@@ -1,6 +1,6 @@
 import type { Middleware } from '../pipeline/context.js'
 import { HttpError, toHttpError } from '../errors/http-error.js'
-import { setKeyQuota } from '../pipeline/quota-headers.js'
+import { setKeyQuotaHeaders } from '../pipeline/quota-headers.js'
 
 /** Refunds requests that fail with a 5xx. */
 export function refundFailures(): Middleware {
@@ -10,15 +10,15 @@ export function refundFailures(): Middleware {
     } catch (thrown) {
       const { refund } = ctx.state
       if (refund && toHttpError(thrown).status >= 500) {
-        setKeyQuota(ctx, await refund().catch((refundError: unknown) => Promise.reject(withBoth(thrown, refundError))))
+        setKeyQuotaHeaders(ctx, await refund().catch((refundError: unknown) => Promise.reject(combineErrors(thrown, refundError))))
       }
       throw thrown
     }
   }
 }
 
-/** The response reports the request's own error, and the log both. */
-function withBoth(thrown: unknown, refundError: unknown): HttpError {
+/** The response reports the error of the request. The log contains both errors. */
+function combineErrors(thrown: unknown, refundError: unknown): HttpError {
   const { code, message, headers } = toHttpError(thrown)
   return new HttpError(code, {
     message,

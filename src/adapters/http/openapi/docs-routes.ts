@@ -40,27 +40,27 @@ export const DOCS_CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-type Handle = PublicRoute['handle']
+type RouteHandler = PublicRoute['handle']
 
-/** If `PUBLIC_URL` is not set, a document has one text per IP address of this machine, because it names the server URL. */
-const CACHED_TEXTS = 16
+/** If `PUBLIC_URL` is not set, the document differs for each IP address of this machine, because it contains the server URL. */
+const MAX_CACHED_TEXTS = 16
 
 type Encoding = 'br' | 'gzip' | 'identity'
 
-/** One text in every encoding. */
-type Encoded = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
+/** The same text in every encoding. */
+type EncodedText = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
 
 /** The OpenAPI document in two formats, and a page that displays it and loads nothing from other origins. */
 export function makeDocsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): PublicRoute[] {
-  const documentIn = (format: 'json' | 'yaml') =>
+  const makeFormatHandler = (format: 'json' | 'yaml') =>
     makeDocumentHandler(publicUrl, (serverUrl) => renderOpenApiDocument({ serverUrl, plans }, format))
-  const toRoute = (path: string, contentType: string, handle: Handle, headers: Readonly<Record<string, string>> = REVALIDATE) => ({
+  const toRoute = (path: string, contentType: string, handle: RouteHandler, headers: Readonly<Record<string, string>> = REVALIDATE) => ({
     path,
     handle: withRevalidation({ 'Content-Type': contentType, ...headers }, handle),
   })
   return [
-    toRoute('/openapi.json', 'application/json', documentIn('json')),
-    toRoute('/openapi.yaml', 'application/yaml', documentIn('yaml')),
+    toRoute('/openapi.json', 'application/json', makeFormatHandler('json')),
+    toRoute('/openapi.yaml', 'application/yaml', makeFormatHandler('yaml')),
     toRoute('/docs', HTML, makeFileHandler('index.html'), { ...REVALIDATE, 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }),
     toRoute('/docs/start.js', JAVASCRIPT, makeFileHandler('start.js')),
     toRoute('/docs/scalar.js', JAVASCRIPT, makeFileHandler('scalar.js'), CACHE_FOR_AN_HOUR),
@@ -68,7 +68,7 @@ export function makeDocsRoutes({ publicUrl, plans }: { publicUrl: string; plans:
 }
 
 /** Returns 304 if the client already has the response of `handle`. Each encoding has its own `ETag`. */
-function withRevalidation(headers: Readonly<Record<string, string>>, handle: Handle): Handle {
+function withRevalidation(headers: Readonly<Record<string, string>>, handle: RouteHandler): RouteHandler {
   return async (ctx) => {
     ctx.vary('Accept-Encoding')
     await handle(ctx)
@@ -78,8 +78,8 @@ function withRevalidation(headers: Readonly<Record<string, string>>, handle: Han
   }
 }
 
-/** Streams a file, so that a client that does not read holds only one chunk of it in memory. */
-function makeFileHandler(name: string): Handle {
+/** Streams a file, so that a slow client keeps only one chunk of it in memory. */
+function makeFileHandler(name: string): RouteHandler {
   const etags = new Map(['', '.br', '.gz'].map((extension) => [name + extension, etag(readBuiltFile(name + extension))]))
   return async (ctx) => {
     await send(ctx, name, {
@@ -105,9 +105,9 @@ function readBuiltFile(name: string): Buffer {
 }
 
 /** Generates and compresses a text when it is first requested. All later responses share its bytes. */
-function makeDocumentHandler(publicUrl: string, generate: (serverUrl: string) => string): Handle {
-  const texts = new LRUCache<string, Encoded>({
-    max: CACHED_TEXTS,
+function makeDocumentHandler(publicUrl: string, generate: (serverUrl: string) => string): RouteHandler {
+  const texts = new LRUCache<string, EncodedText>({
+    max: MAX_CACHED_TEXTS,
     fetchMethod: async (serverUrl) => compress(generate(serverUrl)),
   })
   return async (ctx) => {
@@ -119,14 +119,14 @@ function makeDocumentHandler(publicUrl: string, generate: (serverUrl: string) =>
   }
 }
 
-async function compress(text: string): Promise<Encoded> {
+async function compress(text: string): Promise<EncodedText> {
   const identity = Buffer.from(text)
   const withETag = (bytes: Buffer) => ({ bytes, etag: etag(bytes) })
   const [br, gz] = await Promise.all([promisify(brotliCompress)(identity), promisify(gzip)(identity)])
   return { br: withETag(br), gzip: withETag(gz), identity: withETag(identity) }
 }
 
-/** The same choice as for files: the smallest encoding that the client accepts. */
+/** Chooses the smallest encoding that the client accepts, as `send` does for files. */
 function chooseEncoding(ctx: RequestContext): Encoding {
   return (['br', 'gzip'] as const).find((encoding) => ctx.acceptsEncodings(encoding, 'identity') === encoding) ?? 'identity'
 }

@@ -3,7 +3,7 @@ import { ERROR_CATALOGUE } from '../errors/error-catalogue.js'
 
 /**
  * The error responses that the OpenAPI document describes by status: those that programs handle differently, and those with additional
- * headers. Its `default` response describes all other errors. The codes of a response have the same status.
+ * headers. Its `default` response describes all other errors. All codes of one response have the same status.
  */
 export const ERROR_RESPONSES = {
   InvalidParameter: {

@@ -33,10 +33,10 @@ function toPlanRow(name: PlanName, limits: Limits | undefined): string {
 }
 
 export const ERROR_DESCRIPTION =
-  'Every error has this body. The response to a request that is not readable HTTP (400, 408 or 431) has it too, but no quota headers.'
+  'Every error has this body. If a request cannot be parsed as HTTP (400, 408 or 431), the response has no quota headers.'
 
 export const ERROR_CODE_DESCRIPTION = [
-  'Identifies the error for programs. New codes may be added: handle a code that you do not know by its status.',
+  'Identifies the error for programs. New codes may be added: handle unknown codes by their status.',
   '',
   '| code | status | meaning |',
   '|---|---|---|',
@@ -72,7 +72,7 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   },
   'X-Request-Id': {
     description:
-      'Identifies this request in our logs: quote it when you report an error. It is the ID that you sent, if that matches the pattern.',
+      'Identifies this request in our logs: include it when you report an error. It is the ID that you sent, if that matches the pattern.',
     schema: toTextSchema('^[A-Za-z0-9._-]{1,64}$', 64),
     example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
   },
@@ -109,7 +109,7 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     example: 'Thu, 05 Dec 2030 00:00:00 GMT',
   },
   'X-Stability': {
-    description: 'Present if the shape of the operation may still change: `experimental` or `beta`.',
+    description: 'Present if the operation may still change: `experimental` or `beta`.',
     schema: toTextSchema('^[a-z]+$', 20),
     example: 'experimental',
   },
@@ -127,19 +127,19 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
 
 const QUOTA = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'RateLimit-Policy', 'RateLimit']
 /** Error responses are shared by operations that send these and operations that do not. */
-const OF_SOME_OPERATIONS = ['Deprecation', 'Sunset', 'Link', 'X-Stability']
+const OPERATION_SPECIFIC = ['Deprecation', 'Sunset', 'Link', 'X-Stability']
 
 const NEVER_REQUIRED = ['Idempotent-Replayed', 'Accept', 'Accept-Encoding']
 
-const OPTIONAL = 'Optional-'
+const OPTIONAL_PREFIX = 'Optional-'
 
-/** `required` is a property of the header object, so a header that some responses may lack has a second component, `Optional-…`. */
+/** `required` is a property of the header object, so a header that some responses may omit has a second component, `Optional-…`. */
 export function buildHeaders(): Record<string, oas31.HeaderObject> {
   const required = Object.keys(HEADERS).filter((name) => !NEVER_REQUIRED.includes(name))
-  const optional = [...QUOTA, ...OF_SOME_OPERATIONS, ...NEVER_REQUIRED]
+  const optional = [...QUOTA, ...OPERATION_SPECIFIC, ...NEVER_REQUIRED]
   return Object.fromEntries([
     ...required.map((name) => [name, { ...HEADERS[name], required: true }]),
-    ...optional.map((name) => [OPTIONAL + name, { ...HEADERS[name], required: false }]),
+    ...optional.map((name) => [OPTIONAL_PREFIX + name, { ...HEADERS[name], required: false }]),
   ]) as Record<string, oas31.HeaderObject>
 }
 
@@ -168,11 +168,14 @@ export function listErrorHeaders(status: number | 'default'): Record<string, oas
   return toReferences(required, [
     ...(mayLackQuota ? QUOTA : []),
     ...(status === 415 ? ['Accept', 'Accept-Encoding'] : []),
-    ...OF_SOME_OPERATIONS,
+    ...OPERATION_SPECIFIC,
   ])
 }
 
 function toReferences(required: readonly string[], optional: readonly string[]): Record<string, oas31.ReferenceObject> {
   const reference = (name: string, component: string) => [name, { $ref: `#/components/headers/${component}` }] as const
-  return Object.fromEntries([...required.map((name) => reference(name, name)), ...optional.map((name) => reference(name, OPTIONAL + name))])
+  return Object.fromEntries([
+    ...required.map((name) => reference(name, name)),
+    ...optional.map((name) => reference(name, OPTIONAL_PREFIX + name)),
+  ])
 }

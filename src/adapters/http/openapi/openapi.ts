@@ -36,7 +36,7 @@ const error = z
   })
   .meta({ id: 'Error', description: ERROR_DESCRIPTION })
 
-/** The parts of the document that differ between installations. */
+/** The inputs that differ between deployments. */
 export interface OpenApiInputs {
   /** Absolute base URL of the service, without `/v1` and without a trailing slash. */
   readonly serverUrl: string
@@ -65,7 +65,7 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
       security: [{ apiKey: [] }],
       tags: [
         { name: 'pets', description: 'The animals of the store.' },
-        { name: 'store', description: 'Orders of animals.' },
+        { name: 'store', description: 'Orders for animals.' },
       ],
       paths: buildPaths(OPERATIONS),
       components: {
@@ -76,22 +76,28 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
         },
       },
     },
-    { override: leaveResponsesOpen },
+    { override: allowAdditionalResponseFields },
   )
 }
 
 /** A new field in a response must not break clients that were generated earlier. */
-function leaveResponsesOpen({ jsonSchema, io }: { jsonSchema: { additionalProperties?: unknown }; io: 'input' | 'output' }): void {
+function allowAdditionalResponseFields({
+  jsonSchema,
+  io,
+}: {
+  jsonSchema: { additionalProperties?: unknown }
+  io: 'input' | 'output'
+}): void {
   if (io === 'output') delete jsonSchema.additionalProperties
 }
 
-/** The document as text. The YAML has no aliases, because some parsers reject them. */
+/** Returns the document as text. The YAML has no aliases, because some parsers reject them. */
 export function renderOpenApiDocument(inputs: OpenApiInputs, format: 'json' | 'yaml'): string {
   const document = buildOpenApiDocument(inputs)
   return format === 'yaml' ? stringify(document, { aliasDuplicateObjects: false }) : `${JSON.stringify(document, undefined, 2)}\n`
 }
 
-/** The paths of the document, with all operations of each path. */
+/** Builds the paths of the document, with all operations of each path. */
 export function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodOpenApiPathItemObject> {
   const paths: Record<string, ZodOpenApiPathItemObject> = {}
   for (const spec of specs) {
@@ -121,7 +127,7 @@ function buildResponses(spec: OperationSpec): ZodOpenApiResponsesObject {
 
 const toResponseReference = (name: ErrorResponseName | 'Error') => ({ $ref: `#/components/responses/${name}` })
 
-/** The responses of `ERROR_RESPONSES`, and `Error` for `default`. Each has one example per code. */
+/** Builds the responses of `ERROR_RESPONSES`, and `Error` for `default`. Each has one example per code. */
 function buildErrorResponses(): Record<string, ZodOpenApiResponseObject> {
   const names = Object.keys(ERROR_RESPONSES) as ErrorResponseName[]
   return Object.fromEntries([

@@ -36,8 +36,8 @@ export const createPetOperation: OperationDeclaration<Parameters<typeof makeCrea
       parseQuery(NO_PARAMETERS, ctx.querystring)
       const requested = parseOrThrow(newPet, await readJsonBody(ctx), 'validation_failed')
       const idempotencyKey = parseIdempotencyKey(ctx)
-      const { pet: created, replayed } = await createPet(requested, idempotencyKey === undefined ? undefined : { keyId, idempotencyKey })
-      if (replayed) ctx.set('Idempotent-Replayed', 'true')
+      const { pet: created, isReplay } = await createPet(requested, idempotencyKey === undefined ? undefined : { keyId, idempotencyKey })
+      if (isReplay) ctx.set('Idempotent-Replayed', 'true')
       ctx.set('Location', `${publicUrl}${API_PREFIX}/pets/${created.id}`)
       respondWithJson(ctx, 201, serialize(created))
     }

@@ -5,9 +5,9 @@ const IV_BYTES = 12
 const TAG_BYTES = 16
 const VERSION = '1'
 
-/** Creates and reads cursors: opaque texts that say where the next page of a list begins. */
+/** Creates and reads cursors: opaque strings that mark where the next page of a list begins. */
 export interface Cursors {
-  /** The cursor is valid only for the same `scope`, which names the list and its filter. Base64url, less than 200 characters. */
+  /** The cursor is valid only for the same `scope`, which names the list and its filter. Base64url, fewer than 200 characters. */
   seal(scope: string, after: bigint): string
   /** Returns `undefined` if the cursor was not created by this service for this scope. */
   open(scope: string, cursor: string): bigint | undefined
@@ -27,7 +27,7 @@ export function makeCursors(secret: string): Cursors {
 
     open(scope, cursor) {
       const bytes = Buffer.from(cursor, 'base64url')
-      // Node's decoder ignores invalid characters and unused bits, so several texts decode to the same bytes. Only one of them is a cursor.
+      // Node's decoder ignores invalid characters and unused bits, so several strings decode to the same bytes. Only one of them is valid.
       if (bytes.length <= IV_BYTES + TAG_BYTES || bytes.toString('base64url') !== cursor) return undefined
       const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES))
       decipher.setAAD(Buffer.from(VERSION + scope)).setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))

@@ -24,7 +24,7 @@ export const listOrdersOperation: OperationDeclaration<{ orders: OrderStore } & 
     tags: ['store'],
     summary: 'List orders',
     description:
-      'Returns a page of orders in ascending ID order, paginated and filtered like pets. Experimental: its shape may change at any time.',
+      'Returns a page of orders in ascending ID order, paginated and filtered like pets. Experimental: this operation may change at any time.',
     requestParams: { query: orderQuery },
     responses: {
       200: { description: 'The orders of this page.', content: { 'application/json': { schema: responseBody, example: [EXAMPLE] } } },

@@ -23,7 +23,7 @@ export interface OperationSpec {
 }
 
 export interface Deprecation {
-  /** The date of the announcement, which begins at 00:00 UTC: `2026-11-20`. */
+  /** The date from which the operation is deprecated, beginning at 00:00 UTC: `2026-11-20`. */
   readonly since: string
   /** The date from which the operation returns 410, beginning at 00:00 UTC. */
   readonly sunset: string
@@ -31,7 +31,7 @@ export interface Deprecation {
   readonly successor: string
 }
 
-/** What the pipeline knows about the request. */
+/** What a handler receives about a request in addition to Koa's context. */
 export interface Call {
   /** The values of the path's parameters, decoded. */
   readonly params: Readonly<Record<string, string>>
@@ -41,7 +41,7 @@ export interface Call {
 
 export type Handler = (ctx: Context, call: Call) => Promise<void>
 
-/** An operation with everything it needs. */
+/** An operation whose handler has its dependencies. */
 export interface Operation extends OperationSpec {
   readonly handle: Handler
 }

@@ -20,7 +20,7 @@ export interface OperationDeps {
   readonly publicUrl: string
 }
 
-/** Every operation of the API. The routes, the OpenAPI document and the wiring follow from this list. */
+/** Every operation of the API. The routes, the OpenAPI document and the wiring are derived from this list. */
 export const OPERATIONS: readonly OperationDeclaration<OperationDeps>[] = [
   listPetsOperation,
   createPetOperation,

@@ -24,7 +24,7 @@ interface ListQuery<Status extends string> {
   readonly cursor?: string
 }
 
-/** Responds with a bare array, and with `Link` entries for the next page, if there is one, and for the first. Throws `invalid_cursor`. */
+/** Responds with a JSON array, and with `Link` entries for the next page, if there is one, and for the first. Throws `invalid_cursor`. */
 export async function respondWithPage<Row, Status extends string>(
   ctx: Context,
   { path, list, serialize, cursors, publicUrl }: Listing<Row, Status>,

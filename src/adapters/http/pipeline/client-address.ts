@@ -1,10 +1,10 @@
 import ipaddr from 'ipaddr.js'
 
-/** Network operators assign at least a /64 to a customer, so its IPv6 addresses count as one client. */
+/** Network operators assign at least a /64 to each customer, so all IPv6 addresses of a /64 count as one client. */
 const IPV6_PREFIX_BITS = 64
 
 /**
- * Returns the client whose failed authentications are counted: an IPv4 address, or the /64 network of an IPv6 address.
+ * Returns the IP address that failed authentications count toward: an IPv4 address, or the /64 network of an IPv6 address.
  * Trusts only the last `trustedHops` entries of `X-Forwarded-For`, which the nearest proxies added.
  */
 export function resolveClientAddress(socketAddress: string, forwardedFor: string, trustedHops: number): string {

@@ -3,36 +3,41 @@ import type { AddressQuota } from '../../../core/address-quota.js'
 import type { Quota, WindowQuota } from '../../../core/quota.js'
 
 /**
- * Sets the quota headers of an API key: the `X-RateLimit` triple for the binding window, and the fields of the IETF draft for both windows.
- * During a ban, `waitSeconds` is the value of Retry-After. It may be less than the time until Reset, which is rounded up to a full second.
+ * Sets the quota headers of an API key: the three `X-RateLimit` headers for the binding window, and the fields of the IETF draft for both windows.
+ * During a ban, `retryAfterSeconds` is the value of Retry-After. It may be less than the time until X-RateLimit-Reset, which is rounded up to a
+ * full second.
  */
-export function setKeyQuota(ctx: Context, quota: Quota, waitSeconds?: number): void {
-  setTriple(ctx, quota.binding)
+export function setKeyQuotaHeaders(ctx: Context, quota: Quota, retryAfterSeconds?: number): void {
+  setRateLimitHeaders(ctx, quota.binding)
   ctx.set('RateLimit-Policy', `"minute";q=${quota.minute.limit};w=60, "day";q=${quota.day.limit};w=86400`)
   ctx.set(
     'RateLimit',
-    `"minute";${formatWindow(quota.minute, quota.nowMs, waitSeconds)}, "day";${formatWindow(quota.day, quota.nowMs, waitSeconds)}`,
+    `"minute";${formatWindow(quota.minute, quota.nowMs, retryAfterSeconds)}, "day";${formatWindow(quota.day, quota.nowMs, retryAfterSeconds)}`,
   )
 }
 
 /** Sets the quota headers of an IP address, whose quota is the number of failed authentications. */
-export function setAddressQuota(ctx: Context, quota: AddressQuota): void {
-  setTriple(ctx, quota)
+export function setAddressQuotaHeaders(ctx: Context, quota: AddressQuota): void {
+  setRateLimitHeaders(ctx, quota)
   ctx.set('RateLimit-Policy', `"failed-authentications";q=${quota.limit};w=60`)
   ctx.set('RateLimit', `"failed-authentications";${formatWindow(quota, quota.nowMs)}`)
 }
 
-/** Whole seconds until a Unix timestamp, rounded up so that a retry after that time is not too early. */
-export function secondsUntil(unixSeconds: number, nowMs: number): number {
+/** Returns the whole seconds until a Unix timestamp, rounded up so that a retry after that time is not too early. */
+export function computeSecondsUntil(unixSeconds: number, nowMs: number): number {
   return Math.ceil((unixSeconds * 1000 - nowMs) / 1000)
 }
 
-function setTriple(ctx: Context, { limit, remaining, resetSeconds }: WindowQuota): void {
+function setRateLimitHeaders(ctx: Context, { limit, remaining, resetSeconds }: WindowQuota): void {
   ctx.set('X-RateLimit-Limit', `${limit}`)
   ctx.set('X-RateLimit-Remaining', `${remaining}`)
   ctx.set('X-RateLimit-Reset', `${resetSeconds}`)
 }
 
-function formatWindow({ remaining, resetSeconds }: WindowQuota, nowMs: number, waitSeconds = secondsUntil(resetSeconds, nowMs)): string {
+function formatWindow(
+  { remaining, resetSeconds }: WindowQuota,
+  nowMs: number,
+  waitSeconds = computeSecondsUntil(resetSeconds, nowMs),
+): string {
   return `r=${remaining};t=${waitSeconds}`
 }

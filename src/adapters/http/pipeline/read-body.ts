@@ -3,10 +3,10 @@ import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
 import pTimeout from 'p-timeout'
 import { HttpError } from '../errors/http-error.js'
-import { brokenBodySignal } from '../server/broken-body.js'
+import { getBrokenBodySignal } from '../server/broken-body.js'
 import { BODY_LIMIT_BYTES, BODY_TIMEOUT_MS } from '../server/limits.js'
 
-const BYTES = {
+const RAW_BODY_OPTIONS = {
   enableTypes: ['text'],
   extendTypes: { text: ['application/json'] },
   textLimit: `${BODY_LIMIT_BYTES}b`,
@@ -14,15 +14,15 @@ const BYTES = {
   encoding: null,
 }
 
-const readBytes = bodyParser({ ...BYTES, onerror: rejectBody })
+const readBytes = bodyParser({ ...RAW_BODY_OPTIONS, onerror: rejectBody })
 
 /** The rest of the body is not read after an error, so the connection cannot be used again. */
-const CLOSING = { headers: { Connection: 'close' } }
+const CLOSE_CONNECTION = { headers: { Connection: 'close' } }
 
 /** Reads the bytes of a JSON body. Throws `payload_too_large`, `request_timeout` or `bad_request`. */
 export async function readBody(ctx: Context): Promise<Buffer> {
-  if (Number(ctx.headers['content-length'] ?? 0) > BODY_LIMIT_BYTES) throw new HttpError('payload_too_large', CLOSING)
-  // After all other checks: from here on, only the body can be rejected. HTTP/1.0 has no such response.
+  if (Number(ctx.headers['content-length'] ?? 0) > BODY_LIMIT_BYTES) throw new HttpError('payload_too_large', CLOSE_CONNECTION)
+  // Sent after all other checks, so that from here on only the body can be rejected. HTTP/1.0 has no interim responses.
   if (ctx.headers.expect && ctx.req.httpVersion !== '1.0') ctx.res.writeContinue()
   await rejectIfBodyFails(ctx.req, readBytes(ctx, async () => {}) as Promise<void>)
   return ctx.request.rawBody as Buffer
@@ -31,22 +31,25 @@ export async function readBody(ctx: Context): Promise<Buffer> {
 /** Rejects with `request_timeout` if the body does not arrive in time, and with `bad_request` if the rest of it cannot be read. */
 async function rejectIfBodyFails(request: IncomingMessage, reading: Promise<void>): Promise<void> {
   const failed = new Promise<never>((_, reject) => {
-    const broken = brokenBodySignal(request)
+    const broken = getBrokenBodySignal(request)
     const fail = () => reject(toBodyError(broken.reason as NodeJS.ErrnoException))
     if (broken.aborted) fail()
     else broken.addEventListener('abort', fail, { once: true })
   })
-  await pTimeout(Promise.race([reading, failed]), { milliseconds: BODY_TIMEOUT_MS, message: new HttpError('request_timeout', CLOSING) })
+  await pTimeout(Promise.race([reading, failed]), {
+    milliseconds: BODY_TIMEOUT_MS,
+    message: new HttpError('request_timeout', CLOSE_CONNECTION),
+  })
 }
 
 function rejectBody(error: Error & { status?: number; type?: string }): never {
-  if (error.status === 413) throw new HttpError('payload_too_large', CLOSING)
+  if (error.status === 413) throw new HttpError('payload_too_large', CLOSE_CONNECTION)
   // The client disconnected before or while the body was read.
   if (error.status === 400 || error.type === 'stream.not.readable') throw toBodyError(error)
   throw error
 }
 
 function toBodyError(cause: NodeJS.ErrnoException): HttpError {
-  if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') return new HttpError('request_timeout', CLOSING)
-  return new HttpError('bad_request', { message: 'The body ended early, or its framing is not valid.', ...CLOSING, cause })
+  if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') return new HttpError('request_timeout', CLOSE_CONNECTION)
+  return new HttpError('bad_request', { message: 'The body ended early, or its framing is not valid.', ...CLOSE_CONNECTION, cause })
 }

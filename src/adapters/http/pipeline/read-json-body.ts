@@ -22,7 +22,7 @@ function requireJsonType(ctx: Context): void {
   }
   const coding = ctx.get('Content-Encoding').toLowerCase()
   if (coding && coding !== 'identity') throw new HttpError('unsupported_media_type', { headers: { 'Accept-Encoding': 'identity' } })
-  // The parser knows only the lower-case spelling.
+  // `identity` needs no decoding, and the body parser recognizes it only in lower case.
   delete ctx.req.headers['content-encoding']
 }
 

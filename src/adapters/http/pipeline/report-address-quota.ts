@@ -1,7 +1,7 @@
 import type { FailedAuthentications } from '../../../core/ports/failed-authentications.js'
 import { resolveClientAddress } from './client-address.js'
 import type { RequestContext } from './context.js'
-import { setAddressQuota } from './quota-headers.js'
+import { setAddressQuotaHeaders } from './quota-headers.js'
 
 /** Sets the quota headers of the client's IP address, for responses without a verified key. */
 export type ReportAddressQuota = (ctx: RequestContext) => Promise<void>
@@ -10,7 +10,7 @@ export function makeReportAddressQuota(ports: {
   failedAuthentications: FailedAuthentications
   trustedProxyHops: number
 }): ReportAddressQuota {
-  return async (ctx) => setAddressQuota(ctx, await ports.failedAuthentications.peek(toClientAddress(ctx, ports.trustedProxyHops)))
+  return async (ctx) => setAddressQuotaHeaders(ctx, await ports.failedAuthentications.peek(toClientAddress(ctx, ports.trustedProxyHops)))
 }
 
 export function toClientAddress(ctx: RequestContext, trustedProxyHops: number): string {

@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { HttpError } from '../errors/http-error.js'
 
 export function requireJsonAccepted(ctx: Context): void {
-  // JSON has no charset parameter (RFC 8259, section 11), so a request for one makes no difference.
+  // JSON has no charset parameter (RFC 8259, section 11), so a charset in the Accept header is ignored.
   ctx.req.headers.accept &&= ctx.req.headers.accept.replaceAll(/;\s*charset=[^;,]*/gi, '')
   if (!ctx.accepts('application/json')) throw new HttpError('not_acceptable')
 }

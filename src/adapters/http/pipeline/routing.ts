@@ -23,12 +23,14 @@ interface RoutingDeps {
   readonly reportAddressQuota: ReportAddressQuota
 }
 
-/** A route as it is registered, by its name. */
+/** A registered route. */
 interface Route extends Pick<MatchedRoute, 'template' | 'headers' | 'deprecatedOperation'> {
   readonly respond: (ctx: RequestContext, params: Readonly<Record<string, string>>) => Promise<void>
 }
 
-/** The steps of routing, between which other middleware runs. Paths are case-sensitive, and a trailing slash makes a different path. */
+/**
+ * Makes the three routing steps, between which other middleware runs. Paths are case-sensitive, and a trailing slash makes a different path.
+ */
 export function makeRouting({ operations, publicRoutes, publicUrl, clock, reportAddressQuota }: RoutingDeps): {
   matchRoute: Middleware
   respondToOptions: Middleware
@@ -80,7 +82,7 @@ export function makeRouting({ operations, publicRoutes, publicUrl, clock, report
       const { route } = ctx.state
       if (!route) throw new HttpError('not_found')
       if (!route.respond) throw new HttpError('method_not_allowed', { headers: { Allow: route.allow } })
-      // Node's own 417 has no body.
+      // Node's default 417 response has no body.
       const expectation = ctx.get('Expect').toLowerCase()
       if (expectation && expectation !== '100-continue') throw new HttpError('expectation_failed')
       await route.respond(ctx)
@@ -110,7 +112,7 @@ function toAllow(layers: readonly Layer[]): string {
   return [...new Set([...layers.flatMap(({ methods }) => methods), 'OPTIONS'])].toSorted().join(', ')
 }
 
-/** Node accepts any request target. Koa throws if it is not a valid URL, and has no path for a URL without one. */
+/** Node accepts any request target. If it is not a valid URL, Koa's `ctx.path` throws. If the URL has no path, `ctx.path` is empty. */
 function readPath(ctx: RequestContext): string {
   try {
     if (ctx.path) return ctx.path

@@ -8,17 +8,18 @@ export const petStatus = z
 
 const NAME_RULE = `1 to ${PET_NAME_MAX_LENGTH} characters after trimming, without control characters`
 
-const NAME = { type: 'string', minLength: 1, maxLength: PET_NAME_MAX_LENGTH, pattern: TRIMMED_TEXT_PATTERN } as const
+const NAME_SCHEMA = { type: 'string', minLength: 1, maxLength: PET_NAME_MAX_LENGTH, pattern: TRIMMED_TEXT_PATTERN } as const
 
 const petName = z
   .string(mustBe('a string'))
   .transform((name) => name.trim())
   .refine(isPetName, mustBe(NAME_RULE))
-  .meta({ override: NAME, description: `${NAME_RULE} (U+0000 to U+001F, U+007F to U+009F).`, example: 'Rex' })
+  .meta({ override: NAME_SCHEMA, description: `${NAME_RULE} (U+0000 to U+001F, U+007F to U+009F).`, example: 'Rex' })
 
 const categoryId = int64.meta({
   override: INT64,
-  description: 'The category of the pet. All 64 bits are kept: in JavaScript, use a JSON parser that does not round numbers above 2^53.',
+  description:
+    'The category of the pet. All 64 bits are preserved: in JavaScript, use a JSON parser that does not round numbers above 2^53.',
   example: 7,
 })
 
@@ -33,7 +34,7 @@ export const newPet = z
 export const pet = z
   .object({
     id: assignedId.meta({ description: 'Assigned by the service. At most 2^53-1.', example: 1 }),
-    name: z.string().meta({ override: NAME, description: "The pet's name.", example: 'Rex' }),
+    name: z.string().meta({ override: NAME_SCHEMA, description: "The pet's name.", example: 'Rex' }),
     categoryId,
     status: petStatus,
   })

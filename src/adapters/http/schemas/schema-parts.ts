@@ -6,7 +6,7 @@ import { isInt64 } from '../../../core/int64.js'
  * The document has no bounds for int64, because JSON writers would round them to values outside its range.
  */
 
-/** The error of a value: `is required` if it is missing, otherwise `must be …`. */
+/** Makes the error message for a value: `is required` if it is missing, otherwise `must be …`. */
 export const mustBe = (what: string) => ({
   error: ({ input }: { input: unknown }) => (input === undefined ? 'is required' : `must be ${what}`),
 })

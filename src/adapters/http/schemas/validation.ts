@@ -27,7 +27,7 @@ function toProblems(issue: z.core.$ZodIssue): string[] {
   return [`${issue.path.join('.') || 'body'}: ${issue.message}`]
 }
 
-/** More than a request can have without names that the client invents. */
+/** The known parameters and fields cause fewer problems than this. Only unknown parameters can cause more. */
 const MAX_LISTED_PROBLEMS = 20
 
 function joinProblems(problems: readonly string[]): string {

@@ -2,8 +2,11 @@ import type { IncomingMessage } from 'node:http'
 
 const brokenBodies = new WeakMap<IncomingMessage, AbortController>()
 
-/** Aborts, with the parser's error as the reason, if the rest of the request's body cannot be read although the connection is open. */
-export function brokenBodySignal(request: IncomingMessage): AbortSignal {
+/**
+ * Returns a signal that aborts, with the parser's error as the reason, if the rest of the request's body cannot be read although the
+ * connection is open.
+ */
+export function getBrokenBodySignal(request: IncomingMessage): AbortSignal {
   return getController(request).signal
 }
 

@@ -12,16 +12,18 @@ export const JSON_DEPTH_LIMIT = 32
 export const BODY_TIMEOUT_MS = 15_000
 
 /** A connection without reads or writes for this long is closed, even if requests are in flight on it. */
-export const STALLED_SOCKET_MS = 30_000
+export const SOCKET_TIMEOUT_MS = 30_000
 
-/** A connection with more unfinished responses is closed: each uses memory or a file descriptor, and no real client pipelines as many. */
+/**
+ * A connection with more unfinished responses is closed: each uses memory or a file descriptor, and no legitimate client pipelines that many.
+ */
 export const PIPELINE_LIMIT = 32
 
 /** How long a connection stays open after the server has ended its side, so that the client can read the last response. */
 export const LINGER_MS = 1_000
 
 export const SERVER_OPTIONS: ServerOptions = {
-  // For slow clients: the time in which the headers, and then the whole request, must arrive.
+  // Protects against slow clients: the time in which the headers, and the whole request, must arrive.
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 1_000,

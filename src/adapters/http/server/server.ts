@@ -9,7 +9,7 @@ import { Connection } from './connection.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import { ERROR_CATALOGUE, toErrorBody } from '../errors/error-catalogue.js'
 import { toStrictTransportSecurity } from '../middleware/set-security-headers.js'
-import { LINGER_MS, PIPELINE_LIMIT, SERVER_OPTIONS, STALLED_SOCKET_MS } from './limits.js'
+import { LINGER_MS, PIPELINE_LIMIT, SERVER_OPTIONS, SOCKET_TIMEOUT_MS } from './limits.js'
 
 export interface ServerDeps {
   readonly log: Logger
@@ -43,7 +43,7 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
   const state = getState(server)
   const { connections } = state
 
-  server.timeout = STALLED_SOCKET_MS
+  server.timeout = SOCKET_TIMEOUT_MS
   if (maxConnections !== undefined) server.maxConnections = maxConnections
   server.on('drop', () => onConnectionDropped?.())
   // A client that closes its sending side after a complete request still gets the response. Node does not document this property.
@@ -52,12 +52,12 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
   server.on('connection', (socket) => {
     const connection = new Connection(socket)
     connections.set(socket, connection)
-    if (state.isClosing) connection.closeSoon()
+    if (state.isClosing) connection.announceClose()
     // Node removes its error listener when it emits 'connect'. An error without a listener would end the process.
     socket.on('error', (error) => log.debug({ cause: error.message }, 'connection error'))
     socket.on('close', () => {
       connections.delete(socket)
-      if (connection.wasCut) onClientGone?.()
+      if (connection.wasAborted) onClientGone?.()
     })
   })
 
@@ -65,7 +65,7 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
     const connection = connections.get(request.socket)
     if (!connection || connection.isEnding) return
     connection.add(request, response)
-    if (connection.unfinished > PIPELINE_LIMIT) request.socket.destroy()
+    if (connection.unfinishedResponses > PIPELINE_LIMIT) request.socket.destroy()
     else listener(request, response)
   }
   server.on('request', handle)
@@ -75,7 +75,7 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
 
   server.on('connect', (request, duplex) => {
     const socket = duplex as Socket
-    // Node has detached the unfinished responses from the socket, so they cannot be sent in order any more.
+    // Node has detached the unfinished responses from the socket, so they can no longer be sent in order.
     if (connections.get(socket)?.isBusy !== false) socket.destroy()
     else respondToConnect(listener, request, socket)
   })
@@ -102,15 +102,15 @@ export async function listen(server: Server, host: string, port: number): Promis
       resolve()
     })
   })
-  const { address, family, port: takenPort } = server.address() as AddressInfo
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${takenPort}`
+  const { address, family, port: actualPort } = server.address() as AddressInfo
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${actualPort}`
 }
 
-/** From now on, responses carry `Connection: close`, so that clients and load balancers open their next connection to another replica. */
+/** From now on, responses carry `Connection: close`, so that clients and load balancers open new connections, to other replicas. */
 export function announceClose(server: Server): void {
   const state = getState(server)
   state.isClosing = true
-  for (const connection of state.connections.values()) connection.closeSoon()
+  for (const connection of state.connections.values()) connection.announceClose()
 }
 
 export interface DrainLimits {
@@ -127,14 +127,14 @@ export async function drain(server: Server, { graceMs, timeoutMs }: DrainLimits)
   // Not `http.Server.close`, which closes idle connections at once.
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve))
   const startedMs = performance.now()
-  const closeUnused = setInterval(() => {
+  const timer = setInterval(() => {
     const elapsedMs = performance.now() - startedMs
     for (const { socket, isServing } of connections.values()) {
       if (elapsedMs >= timeoutMs || (elapsedMs >= graceMs && !isServing)) socket.destroy()
     }
   }, 20)
   await closed
-  clearInterval(closeUnused)
+  clearInterval(timer)
 }
 
 /** CONNECT gets the same response as any other method that a path does not allow. Node creates no response object for it. */
