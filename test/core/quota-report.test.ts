@@ -89,10 +89,10 @@ describe('what a replica decided by itself', () => {
 
   it('bans the request that it comes with if its strikes reach the threshold, and otherwise that request may be the last strike', () => {
     const state = aState({ used: { minute: 60, day: 100 }, ...FIRST_REJECTION })
-    const with_ = (strikes: number) => decide(state, FREE, NOON, aDelta({ strikes }))
-    expect(with_(58)).to.nested.include({ 'verdict.kind': 'exhausted', 'state.strikes': 59 })
+    const decideWithStrikes = (strikes: number) => decide(state, FREE, NOON, aDelta({ strikes }))
+    expect(decideWithStrikes(58)).to.nested.include({ 'verdict.kind': 'exhausted', 'state.strikes': 59 })
     for (const strikes of [59, 60, 61])
-      expect(with_(strikes)).to.nested.include({
+      expect(decideWithStrikes(strikes)).to.nested.include({
         'verdict.kind': 'banned',
         'state.bannedUntilMs': NOON_MS + 60_000,
         'state.banLevel': 1,

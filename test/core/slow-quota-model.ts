@@ -88,8 +88,8 @@ export class SlowQuotaModel {
   /** Whether the latest rejection is the strike that starts a ban. */
   #isLastStrike({ ban, limits }: QuotaRules, at: Instant): boolean {
     const minute = this.#toWindow('minute', at)
-    const ofThisMinute = this.#rejections.filter(({ clockMs }) => minute.startMs <= clockMs && clockMs < minute.endMs)
-    const sinceLastBan = ofThisMinute.filter(({ bansBefore }) => bansBefore === this.bans.length)
+    const inThisMinute = this.#rejections.filter(({ clockMs }) => minute.startMs <= clockMs && clockMs < minute.endMs)
+    const sinceLastBan = inThisMinute.filter(({ bansBefore }) => bansBefore === this.bans.length)
     const strikes = sinceLastBan.filter(({ atMs }) => atMs > (sinceLastBan[0]?.atMs ?? 0) + ban.graceMs)
     return strikes.at(-1) === this.#rejections.at(-1) && strikes.length >= ban.minStrikes && strikes.length >= limits.minute
   }

@@ -4,7 +4,7 @@ import type { TestApi, TestResponse } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { expectError, readQuotaHeaders } from '../support/responses.js'
 import { until } from '../support/until.js'
-import { inSequence, times } from '../support/verdicts.js'
+import { inSequence, inParallel } from '../support/verdicts.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { issueAmpleKey, withApi } from '../support/api.js'
 
@@ -68,7 +68,7 @@ describe('the failure limit of an IP address', () => {
 
   it(`lets ${FAILURES_PER_MINUTE} of 100 keys that are guessed at once get 401, and causes at most 3 more lookups`, async () => {
     const release = apiKeys.hold()
-    const guesses = times(100, () => withKey(unknownKey()))
+    const guesses = inParallel(100, () => withKey(unknownKey()))
     await until('the lookups are in flight', () => apiKeys.queries.length >= LOOKUPS_IN_FLIGHT)
     release()
     const statuses = (await guesses).map(({ status }) => status)
@@ -78,13 +78,13 @@ describe('the failure limit of an IP address', () => {
   })
 
   it('is exact for 50 concurrent malformed keys', async () => {
-    const statuses = (await times(50, () => withKey('rubbish'))).map(({ status }) => status)
+    const statuses = (await inParallel(50, () => withKey('rubbish'))).map(({ status }) => status)
     expect(statuses.filter((status) => status === 401)).to.have.length(FAILURES_PER_MINUTE)
     expect(statuses.filter((status) => status === 429)).to.have.length(50 - FAILURES_PER_MINUTE)
   })
 
   it('does not affect 100 concurrent valid keys that are new to the replica', async () => {
-    const issued = await times(100, () => api.issueKey('free'))
+    const issued = await inParallel(100, () => api.issueKey('free'))
     for (const response of await Promise.all(issued.map(({ secret }) => withKey(secret)))) expect(response).to.have.property('status', 200)
   })
 

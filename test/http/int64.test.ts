@@ -17,10 +17,10 @@ describe('a categoryId', () => {
   async function expectDigits(literal: string, digits: string): Promise<void> {
     const created = await postLiteral(literal)
     expect(created).to.include({ status: 201 }, `${literal}: ${created.text}`)
-    const got = await api.call(created.headers.location ?? '')
+    const found = await api.call(created.headers.location ?? '')
     const listed = await api.call('/v1/pets?limit=100')
     const last = { ...listed, text: listed.text.slice(listed.text.lastIndexOf('{')) }
-    expect([created, got, last].map(readDigits)).to.deep.equal([digits, digits, digits])
+    expect([created, found, last].map(readDigits)).to.deep.equal([digits, digits, digits])
   }
 
   for (const digits of [

@@ -7,7 +7,7 @@ import { cleanUpAtEnd } from './engines/cleanup.js'
 /** Compiled into the folder of this file. */
 const UNION_SERVER = fileURLToPath(new URL('union-server.js', import.meta.url))
 
-/** The processes of the control: the stock limiter on one Redis. */
+/** The control of the experiment: processes that use the stock limiter on one Redis. */
 export interface UnionReplicas {
   readonly urls: readonly string[]
   dayUsed(key: string): Promise<number>

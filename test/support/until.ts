@@ -1,4 +1,4 @@
-/** Checks every 10 ms until the condition is true. Rejects after `withinMs`. */
+/** Checks every 10 ms and resolves when the condition is true. Rejects after `withinMs`. */
 export async function until(what: string, check: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
   const endMs = performance.now() + withinMs
   while (!(await check())) {

@@ -23,7 +23,7 @@ interface Example {
   readonly output: string
 }
 
-function examplesOf(page: string): Example[] {
+function listExamples(page: string): Example[] {
   const blocks = read(page).matchAll(/```(?:sh|bash)\n([^`]*)```\n\n```(http|text)\n([^]*?)```/g)
   return [...blocks].map(([, command, kind, output]) => ({ command, kind, output }) as Example)
 }
@@ -82,7 +82,7 @@ describe('The examples in the docs', function () {
 
   for (const page of PAGES) {
     it(`of ${page} print what the page shows, one after the other against a fresh service`, async () => {
-      const examples = examplesOf(page)
+      const examples = listExamples(page)
       const responses = read(page)
         .replace(/<!-- banned.*-->\n```http/g, '')
         .match(/```http/g)

@@ -63,7 +63,7 @@ describe('The documents', () => {
       [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)/g)]
         .filter(([, path, heading]) => {
           const target = path ? join(dirname(page), path) : page
-          return !existsSync(target) || (heading !== undefined && !headingsOf(target).includes(heading))
+          return !existsSync(target) || (heading !== undefined && !listHeadings(target).includes(heading))
         })
         .map(([link]) => `${page}: ${link}`),
     )
@@ -86,7 +86,7 @@ describe('The documents', () => {
 })
 
 /** As anchors of links. */
-function headingsOf(page: string): string[] {
+function listHeadings(page: string): string[] {
   return [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()

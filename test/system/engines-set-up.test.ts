@@ -159,15 +159,15 @@ describe('a home-made image', () => {
 
   afterEach(() => rmSync(folder, { recursive: true }))
 
-  const nameOf = (recipe: string) => nameIn(folder, recipe)
+  const getImageName = (recipe: string) => nameIn(folder, recipe)
 
   for (const ingredient of ['mongodb-wire-image.sh', 'mongodb-wire-entrypoint.sh']) {
     it(`gets a new name when its recipe changes: ${ingredient}`, () => {
-      const before = nameOf('mongodb-wire')
+      const before = getImageName('mongodb-wire')
       expect(before).to.match(/^petstore-test\/mongodb-wire:[0-9a-f]{12}\n$/)
-      expect(nameOf('mongodb-wire')).to.equal(before)
+      expect(getImageName('mongodb-wire')).to.equal(before)
       appendFileSync(join(folder, ingredient), '\n')
-      expect(nameOf('mongodb-wire')).to.not.equal(before)
+      expect(getImageName('mongodb-wire')).to.not.equal(before)
     })
   }
 })

@@ -5,8 +5,8 @@ import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
-import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer } from '../support/hammer.js'
+import type { Hit } from '../support/load-generator.js'
+import { countByStatus, LoadGenerator } from '../support/load-generator.js'
 import type { StoredKey } from '../support/stored-key.js'
 import { freeKeyWithTime, sharedSettings, startReplicas } from '../support/replicas.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
@@ -41,8 +41,8 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
   })
 
   /** Sends requests with a key to every replica while `use` runs. */
-  async function underLoad({ key }: StoredKey, use: (load: Hammer) => Promise<void>): Promise<void> {
-    const load = new Hammer(
+  async function underLoad({ key }: StoredKey, use: (load: LoadGenerator) => Promise<void>): Promise<void> {
+    const load = new LoadGenerator(
       replicas.map(({ url }) => url),
       { key: () => key, clientsEach: 2, everyMs: EVERY_MS, headers: fromAnotherAddress },
     )
@@ -60,16 +60,21 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
    * Runs `petstore keys …`. Resolves to its output, the next response of each replica, and the load before and after. If the key is
    * rejected from caches, `next` and `later` begin once each replica has admitted it.
    */
-  async function change<Printed>(load: Hammer, key: StoredKey, [verb, ...args]: readonly [string, ...string[]], { isCached = false } = {}) {
-    const beganMs = performance.now()
+  async function change<Printed>(
+    load: LoadGenerator,
+    key: StoredKey,
+    [verb, ...args]: readonly [string, ...string[]],
+    { isCached = false } = {},
+  ) {
+    const startMs = performance.now()
     const printed = await runPetstoreJson<Printed>(['keys', verb, key.keyId, ...args], settings)
     if (isCached)
       await until('each replica admits the key', async () => (await onEach(key)).every(({ status }) => status === 200), CACHED_MS)
     const endedMs = performance.now()
     const next = await onEach(key)
-    const since = (url?: string) => load.hits.filter((hit) => hit.beganMs > endedMs && (url === undefined || hit.url === url))
+    const since = (url?: string) => load.hits.filter((hit) => hit.startMs > endedMs && (url === undefined || hit.url === url))
     await until('the load goes on at each replica', () => replicas.every(({ url }) => since(url).length >= 10))
-    const before = load.hits.filter((hit) => hit.endMs < beganMs)
+    const before = load.hits.filter((hit) => hit.endMs < startMs)
     return { printed, next, before, later: since() }
   }
 
@@ -89,7 +94,7 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
     const limits = { minute: 2_000, day: 50_000 }
     const key = await freeKeyWithTime(settings, SECONDS_FOR_A_TEST, limits)
     const urls = replicas.map(({ url }) => url)
-    await new Hammer(urls, { key: () => key.key, clientsEach: 8, atMost: limits.minute }).done
+    await new LoadGenerator(urls, { key: () => key.key, clientsEach: 8, atMost: limits.minute }).done
     await underLoad(key, async (load) => {
       await until('each replica rejects from its cache', () => load.count(429) >= REPLICAS * 20)
       const { next, before, later } = await change(load, key, ['plan', 'free', '--minute', '4000', '--day', '50000'], { isCached: true })

@@ -65,11 +65,11 @@ class InterferingProxy {
     if (interfere && interfere !== dropConnection) return interfere(response)
 
     const { method, headers } = incoming
-    const outgoing = request(`${this.targetUrl}${incoming.url}`, { method, headers, agent: false }, (answer) => {
+    const outgoing = request(`${this.targetUrl}${incoming.url}`, { method, headers, agent: false }, (upstream) => {
       // The service has added the pet, but its response never arrives.
       if (interfere) return interfere(response)
-      response.writeHead(answer.statusCode ?? 502, answer.headers)
-      answer.pipe(response)
+      response.writeHead(upstream.statusCode ?? 502, upstream.headers)
+      upstream.pipe(response)
     })
     incoming.pipe(outgoing)
   }

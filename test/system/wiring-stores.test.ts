@@ -44,7 +44,7 @@ describe('the process on MongoDB without Redis', function () {
     const pet = { name: 'Rex', categoryId: 7 }
     expect((await service.send('/v1/pets', { method: 'POST', key, body: pet })).status).to.equal(201)
     const write = mongo.received('insert').find(({ insert }) => insert === 'pets')
-    expect(timeoutsOf(write ?? {})).to.deep.equal({ maxTimeMS: 1_500, wtimeout: 1_000 })
+    expect(pickTimeouts(write ?? {})).to.deep.equal({ maxTimeMS: 1_500, wtimeout: 1_000 })
     const health = await fetch(`${service.adminUrl}/health`)
     expect(health.status).to.equal(200)
     expect(await health.json()).to.deep.include({ status: 'ok', ready: true, dependencies: { mongodb: 'up', redis: 'down' } })
@@ -62,7 +62,7 @@ describe('the process on MongoDB without Redis', function () {
     expect(exitCode, stderr).to.equal(0)
     const writes = mongo.received('insert').filter(({ insert }) => insert !== 'counters')
     const aMinute = { maxTimeMS: 60_000, wtimeout: 59_600 }
-    expect(writes.map((write) => [write['insert'], timeoutsOf(write)])).to.deep.equal([
+    expect(writes.map((write) => [write['insert'], pickTimeouts(write)])).to.deep.equal([
       ['pets', aMinute],
       ['orders', aMinute],
     ])
@@ -154,6 +154,6 @@ function openSessions(mongo: FakeMongo): string[] {
   return used.filter((session) => !ended.includes(session))
 }
 
-function timeoutsOf({ maxTimeMS, writeConcern }: Document): Document {
+function pickTimeouts({ maxTimeMS, writeConcern }: Document): Document {
   return { maxTimeMS, wtimeout: writeConcern?.wtimeout }
 }

@@ -10,7 +10,7 @@ function aDelta(minute: number, day: number, { strikes = 0, used = 1 } = {}): Us
 }
 
 /** The sum of these deltas. */
-function pendingOf(...deltas: readonly UsageDelta[]): UsageDelta | undefined {
+function sumPending(...deltas: readonly UsageDelta[]): UsageDelta | undefined {
   const pendingUsage = new PendingUsage()
   for (const delta of deltas) pendingUsage.add('key_one', { rules: FREE, delta })
   return pendingUsage.remove('key_one')?.delta
@@ -46,7 +46,7 @@ describe('pending usage', () => {
   ] as const) {
     it(what, () => {
       const [minute, day, strikes, usedMinute, usedDay] = expected
-      expect(pendingOf(...deltas)).to.deep.equal({ window: { minute, day }, strikes, used: { minute: usedMinute, day: usedDay } })
+      expect(sumPending(...deltas)).to.deep.equal({ window: { minute, day }, strikes, used: { minute: usedMinute, day: usedDay } })
     })
   }
 })

@@ -6,16 +6,16 @@ import { rejection } from '../../contracts/rejection.js'
 import { freePort } from '../../support/engines/free-port.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
-import { Onlooker } from '../../support/redis-replica.js'
-import type { FaultProxy } from '../../support/fault-proxy.js'
-import { startFaultProxy } from '../../support/fault-proxy.js'
+import { RedisObserver } from '../../support/redis-replica.js'
+import type { FaultInjectionProxy } from '../../support/fault-injection-proxy.js'
+import { startFaultInjectionProxy } from '../../support/fault-injection-proxy.js'
 import { until } from '../../support/until.js'
-import { times } from '../../support/verdicts.js'
+import { inParallel } from '../../support/verdicts.js'
 
 /** The longest that a request waits. */
 const ONE_TIMEOUT_MS = 90
 /** More than a busy machine needs for anything else. */
-const PATIENCE_MS = 1_000
+const SLACK_MS = 1_000
 
 const BUSY_FOR_400_MS = `
 local function ms() local time = redis.call('TIME') return time[1] * 1000 + time[2] / 1000 end
@@ -25,8 +25,8 @@ while ms() < till do end`
 describe('the circuit breaker of Redis', function () {
   this.timeout(20_000)
   let redis: OwnEngine
-  let proxy: FaultProxy
-  let onlooker: Onlooker
+  let proxy: FaultInjectionProxy
+  let observer: RedisObserver
   const open: RedisCircuitBreaker[] = []
 
   before(async function () {
@@ -35,15 +35,15 @@ describe('the circuit breaker of Redis', function () {
 
   beforeEach(async () => {
     await redis.start()
-    proxy = await startFaultProxy(redis.url)
-    onlooker = new Onlooker(redis.url)
-    await onlooker.client.flushall()
+    proxy = await startFaultInjectionProxy(redis.url)
+    observer = new RedisObserver(redis.url)
+    await observer.client.flushall()
   })
 
   afterEach(async () => {
     await redis.start()
     await Promise.all(open.splice(0).map((breaker) => breaker.close()))
-    onlooker.close()
+    observer.close()
     await proxy.close()
   })
 
@@ -72,10 +72,10 @@ describe('the circuit breaker of Redis', function () {
   it('connects in time without a server, reports so once, and rejects commands at once as not executed', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker(`redis://127.0.0.1:${await freePort()}`, 100)
     expect([breaker.isUp, changes]).to.deep.equal([false, [false]])
-    const beganMs = performance.now()
-    const failures = await times(200, () => rejection(increment()))
+    const startMs = performance.now()
+    const failures = await inParallel(200, () => rejection(increment()))
     expect(failures.every((failure) => failure instanceof RedisUnavailable && !failure.maybeExecuted)).to.equal(true)
-    expect(performance.now() - beganMs).to.be.below(PATIENCE_MS)
+    expect(performance.now() - startMs).to.be.below(SLACK_MS)
   })
 
   it('closes when Redis starts after it', async () => {
@@ -91,17 +91,17 @@ describe('the circuit breaker of Redis', function () {
   it('delays 200 commands on a frozen Redis by one timeout, and 200 more not at all', async () => {
     const { changes, increment } = await aCircuitBreaker(redis.url)
     await redis.freeze()
-    const beganMs = performance.now()
-    const first = await times(200, () => rejection(increment()))
-    const firstMs = performance.now() - beganMs
+    const startMs = performance.now()
+    const first = await inParallel(200, () => rejection(increment()))
+    const firstMs = performance.now() - startMs
     const later: unknown[] = []
     for (let call = 0; call < 200; call++) later.push(await rejection(increment()))
-    const allMs = performance.now() - beganMs
+    const allMs = performance.now() - startMs
 
     expect(first.every((failure) => failure instanceof RedisUnavailable && failure.maybeExecuted)).to.equal(true)
     expect(later.every((failure) => failure instanceof RedisUnavailable && !failure.maybeExecuted)).to.equal(true)
-    expect(firstMs).to.be.within(ONE_TIMEOUT_MS - 5, ONE_TIMEOUT_MS + PATIENCE_MS)
-    expect(allMs - firstMs).to.be.below(PATIENCE_MS)
+    expect(firstMs).to.be.within(ONE_TIMEOUT_MS - 5, ONE_TIMEOUT_MS + SLACK_MS)
+    expect(allMs - firstMs).to.be.below(SLACK_MS)
     expect(changes).to.deep.equal([true, false])
     console.error(`      frozen: 200 at once in ${firstMs.toFixed(0)} ms, 200 in sequence in ${(allMs - firstMs).toFixed(1)} ms`)
   })
@@ -109,7 +109,7 @@ describe('the circuit breaker of Redis', function () {
   it('never sends a command twice: a frozen Redis executes each once when it thaws', async () => {
     const { breaker, increment } = await aCircuitBreaker(redis.url)
     await redis.freeze()
-    await times(20, () => rejection(increment()))
+    await inParallel(20, () => rejection(increment()))
     await redis.thaw()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(21)
@@ -127,12 +127,12 @@ describe('the circuit breaker of Redis', function () {
   })
 
   for (const [how, pause] of [
-    ['paused by CLIENT PAUSE', (client: Onlooker['client']) => client.call('CLIENT', 'PAUSE', '400', 'ALL')],
-    ['busy with one command', (client: Onlooker['client']) => client.eval(BUSY_FOR_400_MS, 0)],
+    ['paused by CLIENT PAUSE', (client: RedisObserver['client']) => client.call('CLIENT', 'PAUSE', '400', 'ALL')],
+    ['busy with one command', (client: RedisObserver['client']) => client.eval(BUSY_FOR_400_MS, 0)],
   ] as const) {
     it(`opens once on a Redis that is ${how}, and closes when it responds`, async () => {
       const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
-      const paused = pause(onlooker.client).catch(() => undefined)
+      const paused = pause(observer.client).catch(() => undefined)
       if (how.startsWith('paused')) await paused
       await until('Redis does not respond', async () => (await increment().catch(() => 'down')) === 'down')
       expect(breaker.isUp).to.equal(false)
@@ -148,9 +148,9 @@ describe('the circuit breaker of Redis', function () {
     const endMs = performance.now() + 2_500
     let waited = 0
     while (performance.now() < endMs) {
-      const beganMs = performance.now()
+      const startMs = performance.now()
       await increment().catch(() => undefined)
-      if (performance.now() - beganMs > ONE_TIMEOUT_MS / 2) waited += 1
+      if (performance.now() - startMs > ONE_TIMEOUT_MS / 2) waited += 1
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
     expect([waited, changes]).to.deep.equal([1, [true, false]])
@@ -161,11 +161,11 @@ describe('the circuit breaker of Redis', function () {
 
   it('replaces a connection that has fallen silent', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker()
-    proxy.fallSilent()
+    proxy.stopForwarding()
     expect(await rejection(increment()))
       .to.be.instanceOf(RedisUnavailable)
       .with.property('maybeExecuted', true)
-    proxy.pass()
+    proxy.resume()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(1)
     expect(changes).to.deep.equal([true, false, true])
@@ -176,39 +176,40 @@ describe('the circuit breaker of Redis', function () {
     ['with a password', 'hunter2'],
   ] as const) {
     it(`replaces a connection that was silent from the start, ${how}`, async () => {
-      if (password) await onlooker.client.config('SET', 'requirepass', password)
+      if (password) await observer.client.config('SET', 'requirepass', password)
       try {
         const { breaker, increment } = await aCircuitBreaker(`redis://${password && `:${password}@`}${proxy.address}`)
-        proxy.fallSilent()
+        proxy.stopForwarding()
         expect(await rejection(increment())).to.be.instanceOf(RedisUnavailable)
         const { connections } = proxy
         await until('it has a new connection', () => proxy.connections > connections)
-        proxy.pass()
+        proxy.resume()
         await untilIs(true, breaker)
         expect(await increment()).to.equal(1)
       } finally {
-        if (password) await onlooker.client.config('SET', 'requirepass', '')
+        if (password) await observer.client.config('SET', 'requirepass', '')
       }
     })
   }
 
   it('reports a command whose response was lost as maybe executed, and it was, once', async () => {
     const { breaker, increment } = await aCircuitBreaker()
-    proxy.dropReplies()
+    proxy.dropResponses()
     expect(await rejection(increment()))
       .to.be.instanceOf(RedisUnavailable)
       .with.property('maybeExecuted', true)
-    proxy.pass()
+    proxy.resume()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(2)
   })
 
   it('reports a command as maybe executed if its connection is closed', async () => {
     const { increment } = await aCircuitBreaker()
-    proxy.dropReplies()
-    const asked = [rejection(increment()), rejection(increment())]
-    proxy.cut()
-    for (const failure of await Promise.all(asked)) expect(failure).to.be.instanceOf(RedisUnavailable).with.property('maybeExecuted', true)
+    proxy.dropResponses()
+    const commands = [rejection(increment()), rejection(increment())]
+    proxy.closeConnections()
+    for (const failure of await Promise.all(commands))
+      expect(failure).to.be.instanceOf(RedisUnavailable).with.property('maybeExecuted', true)
   })
 
   it('reports a command that Redis rejected as not executed', async () => {
@@ -223,7 +224,7 @@ describe('the circuit breaker of Redis', function () {
     const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
     for (let round = 0; round < 3; round++) {
       await redis.kill()
-      await times(20, () => rejection(increment()))
+      await inParallel(20, () => rejection(increment()))
       await untilIs(false, breaker)
       await redis.start()
       await untilIs(true, breaker)
@@ -246,12 +247,12 @@ describe('the circuit breaker of Redis', function () {
 
   it('is closed in time during an outage, and reports nothing', async () => {
     const { breaker, changes } = await aCircuitBreaker()
-    proxy.fallSilent()
-    proxy.cut()
+    proxy.stopForwarding()
+    proxy.closeConnections()
     await untilIs(false, breaker)
-    const beganMs = performance.now()
+    const startMs = performance.now()
     await breaker.close()
-    expect(performance.now() - beganMs).to.be.below(3 * PATIENCE_MS)
+    expect(performance.now() - startMs).to.be.below(3 * SLACK_MS)
     expect(changes).to.deep.equal([true, false])
   })
 })

@@ -12,7 +12,7 @@ import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
 import { aRedisReplica } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
-import { chargeOf, inSequence, times } from '../../support/verdicts.js'
+import { requireCharge, inSequence, inParallel } from '../../support/verdicts.js'
 
 const SEED = 20_261_127
 const RECORD: KeyVersion = { version: 1 }
@@ -68,7 +68,7 @@ describe('the rejection cache', () => {
 
   it('never admits: it calls the store when the window or the ban ends, and for higher limits', async () => {
     const { clock, store, take } = await aCachedKey()
-    clock.moveTo(minuteEndOf(store.state) - 1)
+    clock.moveTo(getMinuteEndMs(store.state) - 1)
     await inSequence(REJECTIONS + 1, () => take())
     clock.advanceMs(1)
     expect((await take()).kind).to.equal('admitted')
@@ -97,7 +97,7 @@ describe('the rejection cache', () => {
 
   it('lets the store decide the first rejection of a minute, from which the grace is measured', async () => {
     const { clock, store, fromCache } = await aCachedKey({ rules: someQuotaRules({ limits: { minute: 1000, day: 2 } }) })
-    clock.moveTo(minuteEndOf(store.state) - 1)
+    clock.moveTo(getMinuteEndMs(store.state) - 1)
     await inSequence(REJECTIONS, () => fromCache())
     expect(await fromCache()).to.equal(true)
     clock.advanceMs(1)
@@ -145,7 +145,7 @@ describe('the rejection caches of two replicas', function () {
   this.timeout(20_000)
   let database: RedisDatabase
   let clock: MovableClock
-  let mine: RedisReplica
+  let replica: RedisReplica
   let other: RedisReplica
 
   before(async function () {
@@ -155,47 +155,47 @@ describe('the rejection caches of two replicas', function () {
   beforeEach(async () => {
     await database.flush()
     clock = new MovableClock()
-    mine = await aRedisReplica(database.url, { clock, isPatient: true })
-    other = await aRedisReplica(database.url, { clock, isPatient: true })
+    replica = await aRedisReplica(database.url, { clock, hasNoTimeout: true })
+    other = await aRedisReplica(database.url, { clock, hasNoTimeout: true })
   })
 
-  afterEach(() => Promise.all([mine.close(), other.close()]))
+  afterEach(() => Promise.all([replica.close(), other.close()]))
 
   after(() => database?.release())
 
-  const rejectFromCache = (rules: QuotaRules) => inSequence(2 * REJECTIONS, () => takeOne(mine.quotas, 'key_one', rules))
+  const rejectFromCache = (rules: QuotaRules) => inSequence(2 * REJECTIONS, () => takeOne(replica.quotas, 'key_one', rules))
 
   it('report their strikes with the next call', async () => {
-    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inParallel(3, () => takeOne(replica.quotas, 'key_one', SMALL))
     clock.advanceMs(1_500)
-    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
-    const before = mine.takes()
+    await inSequence(40, () => takeOne(replica.quotas, 'key_one', SMALL))
+    const before = replica.takes()
     expect(before).to.be.below(20)
-    expect((await mine.control.usage('key_one', SMALL)).strikes).to.be.below(20)
+    expect((await replica.control.usage('key_one', SMALL)).strikes).to.be.below(20)
     clock.advanceMs(1_000)
-    await takeOne(mine.quotas, 'key_one', SMALL)
-    expect(mine.takes()).to.equal(before + 1)
-    expect((await mine.control.usage('key_one', SMALL)).strikes).to.equal(41)
+    await takeOne(replica.quotas, 'key_one', SMALL)
+    expect(replica.takes()).to.equal(before + 1)
+    expect((await replica.control.usage('key_one', SMALL)).strikes).to.equal(41)
   })
 
   it('report their strikes with the next record of the key if the first one is stale', async () => {
-    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inParallel(3, () => takeOne(replica.quotas, 'key_one', SMALL))
     clock.advanceMs(1_500)
-    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inSequence(40, () => takeOne(replica.quotas, 'key_one', SMALL))
     await other.control.announce('key_one', 2)
     clock.advanceMs(1_000)
-    expect(await mine.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale' })
-    await takeOne(mine.quotas, 'key_one', SMALL, { version: 2 })
-    expect((await mine.control.usage('key_one', SMALL)).strikes).to.equal(41)
+    expect(await replica.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale' })
+    await takeOne(replica.quotas, 'key_one', SMALL, { version: 2 })
+    expect((await replica.control.usage('key_one', SMALL)).strikes).to.equal(41)
   })
 
   it('report no strikes from before an unban on another replica', async () => {
-    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inParallel(3, () => takeOne(replica.quotas, 'key_one', SMALL))
     clock.advanceMs(1_500)
-    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inSequence(40, () => takeOne(replica.quotas, 'key_one', SMALL))
     await other.control.unban('key_one')
     clock.advanceMs(1_000)
-    await takeOne(mine.quotas, 'key_one', SMALL)
+    await takeOne(replica.quotas, 'key_one', SMALL)
     expect((await other.control.usage('key_one', SMALL)).strikes).to.equal(0)
   })
 
@@ -209,31 +209,31 @@ describe('the rejection caches of two replicas', function () {
     ['the change of its record is announced', SMALL, ({ control }) => control.announce('key_one', 2)],
   ] as readonly [string, QuotaRules, (replica: RedisReplica, charge: Charge) => Promise<unknown>][]) {
     it(`stop rejecting a key within a second after ${what} on another replica`, async () => {
-      const [first] = await times(20, () => takeOne(mine.quotas, 'key_one', rules))
+      const [first] = await inParallel(20, () => takeOne(replica.quotas, 'key_one', rules))
       await rejectFromCache(rules)
-      const before = mine.takes()
-      await change(other, chargeOf(first))
-      expect((await takeOne(mine.quotas, 'key_one', rules)).kind, 'from the cache').to.equal('exhausted')
-      expect(mine.takes()).to.equal(before)
+      const before = replica.takes()
+      await change(other, requireCharge(first))
+      expect((await takeOne(replica.quotas, 'key_one', rules)).kind, 'from the cache').to.equal('exhausted')
+      expect(replica.takes()).to.equal(before)
       clock.advanceMs(1_000)
-      expect((await mine.quotas.take('key_one', rules, { version: 1 })).kind).to.be.oneOf(['admitted', 'stale'])
+      expect((await replica.quotas.take('key_one', rules, { version: 1 })).kind).to.be.oneOf(['admitted', 'stale'])
     })
   }
 
   it('stop rejecting a key within a second after its ban is lifted on another replica', async () => {
-    await times(2, () => takeOne(mine.quotas, 'key_one', BANNING))
+    await inParallel(2, () => takeOne(replica.quotas, 'key_one', BANNING))
     for (let count = 0; count < 4 * REJECTIONS; count++) {
       clock.advanceMs(1)
-      await takeOne(mine.quotas, 'key_one', BANNING)
+      await takeOne(replica.quotas, 'key_one', BANNING)
     }
     clock.advanceMs(59_000)
     await rejectFromCache(BANNING)
     expect(await other.control.unban('key_one')).to.equal('lifted')
-    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind, 'from the cache').to.equal('banned')
+    expect((await takeOne(replica.quotas, 'key_one', BANNING)).kind, 'from the cache').to.equal('banned')
     clock.advanceMs(999)
-    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind).to.be.oneOf(['banned', 'admitted'])
+    expect((await takeOne(replica.quotas, 'key_one', BANNING)).kind).to.be.oneOf(['banned', 'admitted'])
     clock.advanceMs(1)
-    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind).to.equal('admitted')
+    expect((await takeOne(replica.quotas, 'key_one', BANNING)).kind).to.equal('admitted')
   })
 })
 
@@ -297,7 +297,7 @@ class CoreStore implements CacheableQuotaStore {
   }
 }
 
-function minuteEndOf({ window }: QuotaState): number {
+function getMinuteEndMs({ window }: QuotaState): number {
   return (window.minute + 1) * 60_000
 }
 
@@ -315,7 +315,7 @@ async function anExhaustedKey({ rules = SMALL }: { rules?: QuotaRules } = {}) {
     keyVersion?: KeyVersion
     rules?: QuotaRules
   } = {}) => takeOne(cache, keyId, given, keyVersion)
-  const charge = chargeOf((await inSequence(2, () => take()))[0])
+  const charge = requireCharge((await inSequence(2, () => take()))[0])
   /** Takes, and returns whether the store was not called. */
   const fromCache = async (keyVersion?: KeyVersion) => {
     const { calls } = store

@@ -7,9 +7,9 @@ import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, Onlooker } from '../../support/redis-replica.js'
+import { aRedisReplica, RedisObserver } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
-import { chargeOf } from '../../support/verdicts.js'
+import { requireCharge } from '../../support/verdicts.js'
 
 /** Fixed, so that the traffic is the same in each run. */
 const SEED = 20_261_129
@@ -20,7 +20,7 @@ const CHECKED = 4
 describe('Retry-After on a real Redis', function () {
   this.timeout(120_000)
   let database: RedisDatabase
-  let onlooker: Onlooker
+  let observer: RedisObserver
   let clock: MovableClock
   let replica: RedisReplica
 
@@ -31,24 +31,24 @@ describe('Retry-After on a real Redis', function () {
   beforeEach(async () => {
     await database.flush()
     clock = new MovableClock()
-    onlooker = new Onlooker(database.url)
-    replica = await aRedisReplica(database.url, { clock, isPatient: true, cachedMs: 0 })
+    observer = new RedisObserver(database.url)
+    replica = await aRedisReplica(database.url, { clock, hasNoTimeout: true, cachedMs: 0 })
   })
 
   afterEach(async () => {
     await replica.close()
-    onlooker.close()
+    observer.close()
   })
 
   after(() => database?.release())
 
   /** The outcome for a client that waits this long while nothing else uses the key. Restores the hash. */
-  async function outcomeAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
-    const [nowMs, fields] = [clock.nowMs(), await onlooker.hash(keyId)]
+  async function getOutcomeAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
+    const [nowMs, fields] = [clock.nowMs(), await observer.hash(keyId)]
     clock.advanceMs(ms)
     const { outcome } = await replica.connection.quotaHash.take(keyId, rules, { version: 1 })
     clock.moveTo(nowMs)
-    await onlooker.store(keyId, fields)
+    await observer.store(keyId, fields)
     return outcome
   }
 
@@ -61,7 +61,7 @@ describe('Retry-After on a real Redis', function () {
       clock.advanceMs(step.passesMs)
       const verdict = await takeOne(replica.quotas, step.keyId, step.rules)
       if (verdict.kind === 'admitted') {
-        if (step.isRefunded) await replica.quotas.refund(step.keyId, chargeOf(verdict), step.rules)
+        if (step.isRefunded) await replica.quotas.refund(step.keyId, requireCharge(verdict), step.rules)
         continue
       }
       rejections += 1
@@ -70,8 +70,8 @@ describe('Retry-After on a real Redis', function () {
       const { retryAfterSeconds, quota, kind, window }: Rejection = verdict
       const what = `${kind} for ${retryAfterSeconds} s at ${quota.nowMs}`
       expect(retryAfterSeconds, what).to.satisfy(Number.isSafeInteger).and.to.be.at.least(1)
-      expect(await outcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${what}`).to.equal('rejected')
-      expect(await outcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${what}`).to.equal('charged')
+      expect(await getOutcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${what}`).to.equal('rejected')
+      expect(await getOutcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${what}`).to.equal('charged')
       expect(quota.binding.remaining, what).to.equal(0)
       expect(quota.binding.resetSeconds - quota.nowMs / 1000, what).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
       checks += 1
@@ -82,7 +82,7 @@ describe('Retry-After on a real Redis', function () {
     expect(checks).to.equal(CHECKS)
     for (const what of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
       expect(counts.get(what) ?? 0, what).to.be.above(50)
-    expect(await onlooker.client.exists(quotaKey('key_a'))).to.equal(1)
+    expect(await observer.client.exists(quotaKey('key_a'))).to.equal(1)
   })
 
   it('is in whole seconds and at least one second, up to the last millisecond', async () => {

@@ -25,7 +25,7 @@ export interface StartedEngine {
   readonly server: EngineServer
 }
 
-const RESPONDS_WITHIN_MS = 60_000
+const RESPONSE_TIMEOUT_MS = 60_000
 
 export function toOwnEngine({ url, server }: StartedEngine, ping: (url: string) => Promise<void>): OwnEngine {
   let state: 'running' | 'frozen' | 'killed' | 'stopped' = 'running'
@@ -67,7 +67,7 @@ export async function untilItResponds(url: string, ping: (url: string) => Promis
     lastError = await ping(url).catch((error: unknown) => error)
     return lastError === undefined
   }
-  await until(`${url} responds`, responds, RESPONDS_WITHIN_MS).catch(() => {
+  await until(`${url} responds`, responds, RESPONSE_TIMEOUT_MS).catch(() => {
     throw new Error(`${url} does not respond: ${String(lastError)}`, { cause: lastError })
   })
 }
