@@ -312,7 +312,7 @@ function replay(events: readonly (TakeEvent | RefundEvent)[], first?: QuotaState
   })
 }
 
-/** The usage before the event in the window that contains the event. */
+/** Returns the usage before the event, in the window that contains the event. */
 function countUsedBefore({ before, state }: Event, name: WindowName): number {
   return before && before.window[name] === state.window[name] ? before.used[name] : 0
 }

@@ -24,7 +24,7 @@ describe('an admitted request', () => {
     expect(charge).to.deep.equal({ minute: NOON_MS / MINUTE_MS, day: MIDNIGHT_MS / DAY_MS })
   })
 
-  it('is bound by the window with fewer requests left, and by the day if both have the same number', () => {
+  it('has the window with fewer requests left as its binding window, and the day if both have the same number', () => {
     for (const [usedBefore, binding] of [
       [939, 'minute'],
       [940, 'day'],
@@ -77,7 +77,7 @@ describe('a rejected request', () => {
     })
   }
 
-  it('does not become an admitted one if the clock steps back over the start of the minute', () => {
+  it('is still rejected if the clock steps back to before the start of the minute', () => {
     const caller = new Caller()
     caller.takeMany(60, NOON_MS)
     expect(caller.take(NOON_MS - 300)).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds: 61 })
@@ -187,7 +187,7 @@ describe('shadow mode', () => {
 })
 
 describe('a change of limits', () => {
-  it('applies from the next request on, and what was used stays used', () => {
+  it('applies from the next request on, and usage stays', () => {
     const caller = new Caller({ limits: PRO })
     caller.takeMany(200, NOON_MS)
     caller.limits = FREE

@@ -18,7 +18,7 @@ interface Ban {
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 }
 
 /**
- * The quota rules of DESIGN.md §4 in their simplest form. Nothing is counted or reset: every number results from filtering all past
+ * The quota rules of DESIGN.md §4 in their simplest form. It keeps no counters: it calculates every number from all past
  * events. The latest instant determines the windows: the clock may step back, by less than a minute.
  */
 export class SlowQuotaModel {

@@ -58,7 +58,7 @@ describe('the failure limit of an IP address', () => {
     await useUp()
   })
 
-  it('returns 401 for a missing key, with 0 remaining, also once it is reached', async () => {
+  it('returns 401 for a missing key, with 0 remaining, even after the limit is reached', async () => {
     await useUp()
     const response = await api.send('/v1/pets')
     expectError(response, 401, 'missing_api_key')
@@ -66,7 +66,7 @@ describe('the failure limit of an IP address', () => {
     expect(response.headers).to.include({ 'www-authenticate': 'Bearer realm="petstore"' })
   })
 
-  it(`lets ${FAILURES_PER_MINUTE} of 100 keys that are guessed at once get 401, and causes at most 3 more lookups`, async () => {
+  it(`returns 401 to ${FAILURES_PER_MINUTE} of 100 keys that are guessed at once, and allows at most 3 more lookups`, async () => {
     const release = apiKeys.hold()
     const guesses = inParallel(100, () => withKey(unknownKey()))
     await until('the lookups are in flight', () => apiKeys.queries.length >= LOOKUPS_IN_FLIGHT)

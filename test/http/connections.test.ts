@@ -30,7 +30,7 @@ describe('a connection', () => {
   function open(url: string, bytes: string): Socket {
     const { hostname, port } = new URL(url)
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true }, () => socket.write(bytes))
-    // Errors of the client are expected and irrelevant.
+    // Socket errors of the client are expected and irrelevant.
     socket.on('error', () => socket.destroy())
     sockets.add(socket)
     return socket
@@ -127,7 +127,7 @@ describe('a connection', () => {
       const bytes = head('GET /v1/pets HTTP/1.1', ['Host: pets', `Authorization: Bearer ${key}`])
       const responses = exchange(own.url, bytes, { end: true })
       await until('the request is in flight', () => pets.gate.heldCount === 1)
-      // A round trip later the server has seen the end of the other connection, too.
+      // After one more round trip, the server has also seen the end of the other connection.
       await own.send('/livez')
       pets.gate.open()
       expect((await responses).map(({ status }) => status)).to.deep.equal([200])
@@ -230,7 +230,7 @@ describe('a connection', () => {
       expect(serverSide.destroyed).to.equal(false)
     })
 
-    it('has all responses to pipelined requests when the server is about to stop, and only the last one announces the end', async () => {
+    it('gets all responses to pipelined requests when the server is about to stop, and only the last response announces the end', async () => {
       const { server, url } = await serve((_request, response) => void setImmediate(() => response.end()))
       announceClose(server)
       const responses = await exchange(url, head('GET / HTTP/1.1', ['Host: pets']).repeat(3))

@@ -51,7 +51,7 @@ interface Document {
   }
 }
 
-/** Headers of HTTP and of the hardening, which are not part of the contract. */
+/** General HTTP headers and security headers, which are not part of the contract. */
 const NOT_DECLARED =
   /^(date|connection|keep-alive|content-.*|transfer-encoding|cache-control|referrer-policy|cross-origin-.*|strict-transport-.*|x-content-type-.*)$/
 
@@ -217,7 +217,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('has an example with the exact body for every error code of the catalogue', () => {
+  it('has an example with the exact body for every error code in the catalog', () => {
     const shown = Object.values(document.components.responses).flatMap(({ content }) =>
       Object.entries(content['application/json']?.examples ?? {}).map(([code, { value }]) => [code, value] as const),
     )
@@ -290,7 +290,7 @@ describe('the OpenAPI document', () => {
     expect(newPet?.['required']).to.deep.equal(['name', 'categoryId'])
   })
 
-  it('gives shipDate a format and no other bounds', () => {
+  it('gives shipDate a format and no other constraints', () => {
     const { description, example, ...keywords } = document.components.schemas['Order']?.properties['shipDate'] ?? {}
     expect(keywords).to.deep.equal({ type: 'string', format: 'date-time' })
     expect([description, example]).to.not.include(undefined)
@@ -309,7 +309,7 @@ describe('the OpenAPI document', () => {
     expect((await api.send('/openapi.json')).text).to.not.match(/922337203685477\d*/)
   })
 
-  it('is not served if DOCS is off, and neither is its page', () =>
+  it('is not served if DOCS is off, and neither is the docs page', () =>
     withApi({ config: { docs: false } }, async (own, key) => {
       for (const path of ['/openapi.json', '/openapi.yaml', '/docs', '/docs/scalar.js', '/docs/start.js']) {
         expectError(await own.send(path), 404, 'not_found')

@@ -214,7 +214,7 @@ describe('a cursor', () => {
 })
 
 describe('the list of pets', () => {
-  it('contains no pet twice and misses none if pets are added while a client follows the next links', () => {
+  it('contains no pet twice and misses none even if pets are added while a client follows the next links', () => {
     const pets = new MemoryPetStore(listNumbersTo(10).map((number) => makePet(number * 10)))
     return withApi({ doubles: { pets } }, async (api, key) => {
       const seen: number[] = []

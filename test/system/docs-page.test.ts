@@ -4,7 +4,7 @@ import { launchChromium } from '../support/chromium.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, startService } from '../support/process.js'
 
-/** The page in a new browser profile, with what it requested and logged. */
+/** The page in a new browser profile, with its requests and its console output. */
 interface OpenDocs {
   readonly page: Page
   /** The URLs of all requests, including those that failed. */
@@ -168,7 +168,7 @@ describe('the docs page, in Chromium', function () {
   }
 })
 
-/** Waits until the section of the operation is complete, with the button that tries it. */
+/** Waits until the section of the operation is complete, including the button that sends a request. */
 async function waitForSection(page: Page, { method, path, summary }: Operation): Promise<Locator> {
   const section = page.getByRole('region', { name: summary, exact: true })
   await section.getByRole('button', { name: `Test Request (${method} ${path})`, exact: true }).waitFor()

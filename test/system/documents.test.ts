@@ -20,7 +20,7 @@ function marked(text: string, mark: string): string {
 }
 
 describe('The documents', () => {
-  it('have the error codes, error messages and plans of the code', () => {
+  it('contain the error codes, error messages and plans of the code', () => {
     expect(marked(read('docs/api/errors.md'), 'errors')).to.include('| `bad_request` | 400 |')
     for (const page of ['README.md', 'docs/api/rate-limits.md']) expect(marked(read(page), 'plans')).to.include('| Free | 60 | 1,000 |')
     const { status, stderr } = spawnSync(process.execPath, ['scripts/docs-from-code.mjs', 'check'], { encoding: 'utf8' })

@@ -11,7 +11,7 @@ import { endProcesses, startService } from '../support/process.js'
 const CONNECTIONS = process.env['LONG'] === '1' ? 100_000 : 3_000
 const CONCURRENCY = 48
 const BATCH = 500
-/** The growth of resident memory that is possible without a leak. */
+/** Resident memory can grow by this much without a leak. */
 const GROWTH_BYTES = 64 * 1024 * 1024
 /** `FUZZ_SEED=<seed> npm test` repeats a run. */
 const SEED = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -72,7 +72,7 @@ interface Client {
   stop(): Promise<number>
 }
 
-/** One request after the other on one connection. */
+/** Sends requests on one connection, one at a time. */
 function repeat(work: (agent: Agent) => Promise<void>): Client {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   let stopped = false

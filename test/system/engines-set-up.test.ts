@@ -24,7 +24,7 @@ describe('scripts/set-up-engines.sh', () => {
 
   afterEach(() => rmSync(folder, { recursive: true }))
 
-  it('changes nothing in less than two seconds when everything is there', () => {
+  it('changes nothing, in less than two seconds, if everything is installed', () => {
     const startedMs = performance.now()
     expect(setUp()).to.include({ status: 0, output: '', calls: '' })
     expect(performance.now() - startedMs).to.be.lessThan(2_000)
@@ -102,8 +102,8 @@ describe('scripts/set-up-engines.sh', () => {
 
   const machines: [name: string, prepare: () => void, env: NodeJS.ProcessEnv][] = [
     ['with ENGINES=found-only', () => undefined, { ENGINES: 'found-only' }],
-    ['as another user than root', () => program('id', 'echo 1000'), {}],
-    ['on another system than Debian', () => rmSync(join(folder, 'apt-get')), {}],
+    ['as a user other than root', () => program('id', 'echo 1000'), {}],
+    ['on a system other than Debian', () => rmSync(join(folder, 'apt-get')), {}],
   ]
   for (const [name, prepare, env] of machines) {
     it(`installs and starts nothing ${name}, says so in one line, and succeeds`, () => {
@@ -120,13 +120,13 @@ describe('scripts/set-up-engines.sh', () => {
     expect(setUp({ ENGINES: 'found_only' })).to.include({ status: 1, calls: '' })
   })
 
-  /** Plants a program. By default, it only notes its arguments. */
+  /** Creates a fake program, which by default only records its arguments. */
   function program(name: string, body = 'note "$@"'): void {
     const note = `note() { echo "\${0##*/} $*" >> ${folder}/calls; }`
     writeFileSync(join(folder, name), `#!${findProgram('bash')}\n${note}\n${body}\n`, { mode: 0o755 })
   }
 
-  /** Plants a Docker. Both options are patterns of image names. */
+  /** Creates a fake Docker. Both options are patterns of image names. */
   function dockerThat({ lacks, pulls }: { lacks: string; pulls: string }): void {
     program(
       'docker',

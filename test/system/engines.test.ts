@@ -68,7 +68,7 @@ describe('the engines of a test run', function () {
       await redis?.stop()
     })
 
-    it('are used with their options, and each suite gets a database of its own', () => {
+    it('are used with their options, and each suite gets its own database', () => {
       expect(output).to.match(/^MongoDB mongodb:\S+\/petstore_test_[0-9a-f]{12}\?appName=planted$/m)
       expect(output).to.not.include(new URL(mongo.url).pathname)
     })
@@ -107,7 +107,7 @@ describe('the engines of a test run', function () {
       expect(await getError(findImage(choice, dockerWith(/^$/)))).to.be.an.instanceOf(NoEngine)
     })
 
-    it('fail if the configured image is unavailable: they run from no other one', async () => {
+    it('fail if the configured image is unavailable, and do not run from another image', async () => {
       process.env['PLANTED_IMAGE'] = 'mongo:7'
       expect(await findImage(choice, dockerWith(/./))).to.equal('mongo:7')
       const error = await getError(findImage(choice, dockerWith(/^mongo:8$/)))
@@ -145,7 +145,7 @@ describe('the engines of a test run', function () {
       await ping(second.redisUrl)
     })
 
-    it('when somebody presses Ctrl-C several times', async () => {
+    it('when the user presses Ctrl-C several times', async () => {
       const { child } = second
       const press = () => {
         if (child.exitCode === null && child.pid) process.kill(-child.pid, 'SIGINT')
@@ -188,7 +188,7 @@ describe('the engines of a test run', function () {
 
       after(() => engine?.stop())
 
-      it('come back on the same URL with their data after a kill', async () => {
+      it('are available at the same URL with their data after a kill and a start', async () => {
         await engine.kill()
         expect(await getError(ping(engine.url))).to.be.an('error')
         await engine.start()
@@ -202,7 +202,7 @@ describe('the engines of a test run', function () {
         expect(await hasData(engine.url)).to.equal(true)
       })
 
-      it('take every step in every state, also twice', async () => {
+      it('accept every method in every state, even twice', async () => {
         for (const step of ['freeze', 'freeze', 'thaw', 'thaw', 'freeze', 'kill', 'kill', 'thaw', 'start', 'start'] as const) {
           await engine[step]()
         }
@@ -221,7 +221,7 @@ describe('the engines of a test run', function () {
     })
   }
 
-  it('that belong to one suite take more arguments for redis-server', async function () {
+  it('that belong to one suite accept additional arguments for redis-server', async function () {
     const engine = await anOwnRedis(this, ['--cluster-enabled', 'yes'])
     expect(await withRedis(engine.url, (client) => client.cluster('INFO'))).to.include('cluster_state')
     await engine.stop()

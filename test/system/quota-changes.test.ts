@@ -15,12 +15,12 @@ import { until } from '../support/until.js'
 
 const REPLICAS = 4
 const SECONDS_FOR_A_TEST = 40
-/** Rejected at this rate, a replica rejects the key from its cache. */
+/** At this request rate, a replica rejects an exhausted key from its cache. */
 const EVERY_MS = 50
-/** A replica rejects a key from its cache for at most one second. The rest is for a busy machine. */
+/** A replica rejects a key from its cache for at most one second. The rest is a margin for a busy machine. */
 const CACHED_MS = 1_500
 
-describe(`the next request on each of ${REPLICAS} replicas under load,`, function () {
+describe(`on each of ${REPLICAS} replicas under load,`, function () {
   this.timeout(90_000)
   let mongo: MongoDatabase
   let redis: RedisDatabase
@@ -73,12 +73,12 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
     const endedMs = performance.now()
     const next = await onEach(key)
     const since = (url?: string) => load.hits.filter((hit) => hit.startMs > endedMs && (url === undefined || hit.url === url))
-    await until('the load goes on at each replica', () => replicas.every(({ url }) => since(url).length >= 10))
+    await until('the load continues at each replica', () => replicas.every(({ url }) => since(url).length >= 10))
     const before = load.hits.filter((hit) => hit.endMs < startMs)
     return { printed, next, before, later: since() }
   }
 
-  it('after a change of plan is decided by the new limits', async () => {
+  it('the next request after a plan change is decided by the new limits', async () => {
     const key = await freeKeyWithTime(settings, 0, { minute: 5_000, day: 50_000 })
     await underLoad(key, async (load) => {
       await until('the key is admitted', () => load.count(200) >= 50)
@@ -90,7 +90,7 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
     })
   })
 
-  it('and a second after the plan of an exhausted key is raised is admitted, with what the new limit adds', async () => {
+  it('an exhausted key is admitted within a second after its limit is raised, and its earlier usage still counts', async () => {
     const limits = { minute: 2_000, day: 50_000 }
     const key = await freeKeyWithTime(settings, SECONDS_FOR_A_TEST, limits)
     const urls = replicas.map(({ url }) => url)
@@ -106,7 +106,7 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
     })
   })
 
-  it('and a second after a ban is lifted is admitted, and before that not even on a better plan', async () => {
+  it('a banned key is admitted within a second after its ban is lifted, and stays banned if only its plan changes', async () => {
     const key = await freeKeyWithTime(settings, SECONDS_FOR_A_TEST)
     const areBanned = async () => (await onEach(key)).every(({ json }) => (json as { code?: string }).code === 'key_temporarily_banned')
     await underLoad(key, async (load) => {
@@ -123,7 +123,7 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
     })
   })
 
-  it('after the revocation of the key is a 401', async () => {
+  it('the next request after the key is revoked gets 401', async () => {
     const key = await freeKeyWithTime(settings, 0, { minute: 5_000, day: 50_000 })
     await underLoad(key, async (load) => {
       await until('the key is admitted', () => load.count(200) >= 50)
@@ -138,7 +138,7 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
 
 let addresses = 0
 
-/** Another IP address each time, so that none reaches its failure limit. */
+/** Returns a different IP address each time, so that none reaches its failure limit. */
 function fromAnotherAddress(): Record<string, string> {
   addresses += 1
   return { 'x-forwarded-for': `10.${addresses >> 16}.${(addresses >> 8) & 255}.${addresses & 255}` }

@@ -19,10 +19,10 @@ const FREE_LIMIT = 60
 /** Ten with `npm run test:long`. */
 const RUNS = process.env['LONG'] === '1' ? 10 : 2
 const MAX_ATTEMPTS = 3
-/** Left of the minute when a run begins. */
+/** Seconds that are left in the minute when a run starts. */
 const SECONDS_FOR_A_RUN = 40
 
-/** The result of 12,000 requests with one free key within one minute. */
+/** The result of `REQUESTS` requests with one free key within one minute. */
 interface Outcome {
   readonly responses: Readonly<Record<number, number>>
   readonly dayUsed: number
@@ -71,7 +71,7 @@ describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key w
       it(`admit exactly ${FREE_LIMIT}, and charge the day exactly ${FREE_LIMIT} (run ${run} of ${RUNS})`, async () => {
         for (let attempt = 1; ; attempt += 1) {
           const { outcome, left, timeouts } = await measure(`run ${run}`)
-          // After a timeout a replica decides by itself, which has another guarantee: the machine is too slow for this one.
+          // After a timeout, a replica decides locally, with a weaker guarantee. The machine is then too slow for this test.
           const isDisturbed = timeouts > 0 && (left.length !== FREE_LIMIT || outcome.dayUsed !== FREE_LIMIT)
           if (isDisturbed && attempt < MAX_ATTEMPTS) continue
           expectExactlyOneMinuteServed(outcome)
@@ -111,7 +111,7 @@ describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key w
     })
     after(() => control?.stop())
 
-    it('fail the same check: they admit as few and charge the day for every request', async () => {
+    it('fail the same check: they admit the same number, but charge the day for every request', async () => {
       const hits = await sendAll(`control on ${REPLICAS} replicas`, control.urls, 'control')
       const outcome = { responses: countByStatus(hits), dayUsed: await control.dayUsed('control') }
       console.error(`Figures: control: ${JSON.stringify(outcome)}`)

@@ -25,7 +25,7 @@ const FAILURES_PER_MINUTE = 30
 /** Four lookups per IP address are in flight on a replica, so three more may have begun when the limit is reached. */
 const MAX_LOOKUPS = FAILURES_PER_MINUTE + 3
 const secrets = new CryptoApiKeySecrets()
-/** Well-formed, so that only a lookup shows that no key has it. */
+/** Returns a well-formed secret that no key has. Only a lookup can reveal that. */
 const guess = () => secrets.generate().secret
 
 describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS} replicas,`, function () {

@@ -28,7 +28,7 @@ const REPLICAS = 4
 const CLIENTS_EACH = 2
 const FREE_LIMIT = 60
 const SECONDS_FOR_A_PROBLEM = 40
-/** Longer than the timeout, so that each replica notices. */
+/** Longer than the timeout, so that each replica detects the outage. */
 const PAUSE_MS = 2_000
 const TOO_LATE_MS = 200
 
@@ -52,12 +52,12 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 
   before(async function () {
     mongo = await aMongoDatabase(this)
-    // It stores nothing on disk: a kill is the loss of all counts, the worst case.
+    // The server stores nothing on disk, so a kill loses all counts: the worst case.
     redis = await anOwnRedis(this)
     this.timeout(90_000)
     proxy = await startFaultInjectionProxy(redis.url)
     operator = new Redis(redis.url, { retryStrategy: () => 50 })
-    // It reconnects by itself, and each command reports its own failure.
+    // The client reconnects automatically, and each command reports its own error.
     operator.on('error', () => undefined)
     settings = sharedSettings(mongo, redis.url)
     direct = await startReplicas(REPLICAS, settings)
@@ -87,7 +87,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
     { what: 'restarts', executes: 'none, and loses its data', begin: restart, end: async () => {} },
     { what: 'pauses (CLIENT PAUSE)', executes: 'some', begin: () => operator.client('PAUSE', PAUSE_MS), end: () => operator.ping() },
     {
-      what: 'responds, and the responses are lost',
+      what: 'responds, but the responses are lost',
       executes: 'all',
       isBehindProxy: true,
       begin: async () => proxy.dropResponses(),
@@ -138,7 +138,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 
         const startMs = performance.now()
         await begin()
-        await until('each replica has noticed', async () => (await changes()).every(({ down }) => down > 0), 15_000)
+        await until('each replica has detected the outage', async () => (await changes()).every(({ down }) => down > 0), 15_000)
         const servedAtFirst = steadyLoad.count(200)
         await until('each client was admitted repeatedly during the outage', () => steadyLoad.count(200) >= servedAtFirst + 200, 20_000)
         await end()
@@ -148,7 +148,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 
         const usedBefore = (await toUsage(steadyKey.keyId, settings)).day.used
         const servedBefore = steadyLoad.count(200)
-        await until('the load goes on', () => steadyLoad.count(200) >= servedBefore + 200, 20_000)
+        await until('the load continues', () => steadyLoad.count(200) >= servedBefore + 200, 20_000)
         await Promise.all(loads.map((load) => load.stop()))
         expect(getMinuteNumber(hotKey.keyId), 'the machine is too slow for a problem within one minute').to.equal(minute)
         usedBeforeAndAfter = [usedBefore, (await toUsage(steadyKey.keyId, settings)).day.used]
@@ -177,11 +177,11 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         if (!isBehindProxy) return
         proxy.delayMs = 0
         proxy.resume()
-        // Open connections keep their fault.
+        // Connections that are open stay affected by the fault.
         proxy.closeConnections()
       })
 
-      it('there is no 5xx and no broken connection: a key with quota left gets 200, another one 429', () => {
+      it('there is no 5xx and no broken connection: a key with quota left gets 200, any other key 429', () => {
         expect(countByStatus(steady)).to.have.all.keys('200')
         expect(countByStatus(hot)).to.have.all.keys('200', '429')
       })
@@ -198,7 +198,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         expect(usedBeforeAndAfter[1]).to.be.above(usedBeforeAndAfter[0])
       })
 
-      it('each change of state is one in petstore_redis_changes_total and one line in the log', () => {
+      it('each state change increments petstore_redis_changes_total by one and logs one line', () => {
         expect(counted.every(({ down }) => down >= 1)).to.equal(true)
         expect(counted.map(({ up }) => up)).to.deep.equal(counted.map(({ down }) => down))
         expect(logged).to.deep.equal(counted)
@@ -220,7 +220,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
   }
 })
 
-/** Whether each replica in turn reports one request less remaining than the one before. */
+/** Whether each replica, in turn, reports one remaining request fewer than the previous one. */
 async function countDownTogether(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
   const left: number[] = []
   for (const replica of replicas) left.push(readQuotaHeaders(await replica.send('/v1/pets', { key })).remaining)

@@ -111,7 +111,7 @@ describe('a service that receives a signal to stop', () => {
     const reader = await requestWithoutReading(service)
     service.signal('SIGUSR2')
     await within(SOON_MS, 'the idle connection is closed', idleClosed)
-    // A second exception must not cut the request either.
+    // A second exception must not abort the request either.
     service.signal('SIGUSR2')
     await until('both exceptions are logged', () => service.logLines.filter((line) => line.includes('planted')).length === 2)
     expect(await countBytes(reader)).to.be.above(20 * scalarBytes)
@@ -154,7 +154,7 @@ describe('a service that receives a signal to stop', () => {
     expect(service.logLines.slice(-2).map((line) => (JSON.parse(line) as { msg: string }).msg)).to.deep.equal(['stopping', 'stopped'])
   })
 
-  it('stops even if the reader of its output is gone', async () => {
+  it('stops even if the reader of its output has closed the pipe', async () => {
     const service = await startService(BUSY_AT_STOP)
     service.closeOutput()
     service.signal('SIGTERM')

@@ -15,7 +15,7 @@ import { expectError, readQuotaHeaders } from '../support/responses.js'
 import { within } from '../support/until.js'
 import { withApi } from '../support/api.js'
 
-/** Far above what a command takes. */
+/** Much longer than a command takes. */
 const AMPLE_MS = 15_000
 
 /** Nothing listens there. */
@@ -23,7 +23,7 @@ const NO_REDIS = 'redis://127.0.0.1:1'
 
 const plans = { ...readConfig({}).plans, failedAuthenticationsPerMinute: 3 }
 
-describe('the process on MongoDB without Redis', function () {
+describe('the process with MongoDB but without Redis', function () {
   this.timeout(20_000)
   let mongo: FakeMongo
   let settings: Settings
@@ -56,7 +56,7 @@ describe('the process on MongoDB without Redis', function () {
     expect(openSessions(mongo)).to.deep.equal([])
   })
 
-  it('gives petstore seed a minute for each write, and closes MongoDB and Redis when it is done', async () => {
+  it('gives each write of petstore seed a timeout of one minute, and closes MongoDB and Redis when it is done', async () => {
     const seed = ['seed', '--pets', '3', '--orders', '2']
     const { exitCode, stderr } = await within(AMPLE_MS, 'the command ends', runPetstore(seed, settings))
     expect(exitCode, stderr).to.equal(0)
@@ -85,7 +85,7 @@ describe('failedAuthenticationsPerMinute of the plans file', () => {
     }))
 })
 
-describe('the process on MongoDB and Redis', function () {
+describe('the process with MongoDB and Redis', function () {
   this.timeout(20_000)
   let redis: RedisDatabase
   let mongo: FakeMongo
@@ -102,7 +102,7 @@ describe('the process on MongoDB and Redis', function () {
     await redis?.release()
   })
 
-  it('has the failure limit of the plans file in common with all replicas', async () => {
+  it('shares the failure limit of the plans file with all replicas', async () => {
     const distributed = { mongodbUrl: mongo.url, redisUrl: redis.url }
     const options = { config: { plans, distributed, cursorSecret: 'one of 32 bytes or more, as it must be' } }
     const replicas = [await startApi(options), await startApi(options)] as const

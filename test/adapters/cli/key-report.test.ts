@@ -91,7 +91,7 @@ describe('the table of API keys', () => {
     for (const owner of owners) expect(table).to.include(`  ${owner}  `)
   })
 
-  it('is a sentence if there are no keys, and another if no key matches the filters', () => {
+  it('is one sentence if there are no keys, and a different one if no key matches the filters', () => {
     expect(formatKeys([], { isFiltered: false })).to.equal('There are no API keys yet.\n')
     expect(formatKeys([], { isFiltered: true })).to.equal('No API key matches.\n')
   })

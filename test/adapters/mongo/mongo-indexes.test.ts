@@ -125,7 +125,7 @@ describe('the indexes on a separate MongoDB', () => {
   afterEach(() => proxy?.close())
   after(() => server?.stop())
 
-  it('are not named if MongoDB rejects the user, and the error contains no password', async () => {
+  it('are not named in the error if MongoDB rejects the user, and the error contains no password', async () => {
     const url = server.url.replace('//', '//petstore:hunter2@')
     const error = await rejection(ensureIndexes(url))
     expect(error)

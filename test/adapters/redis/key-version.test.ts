@@ -20,7 +20,7 @@ import { inSequence, inParallel } from '../../support/verdicts.js'
 
 const ADDRESS = '192.0.2.1'
 
-describe('a change of a key, on replicas that have cached its record', function () {
+describe('on replicas that have cached the record of a key,', function () {
   this.timeout(20_000)
   let redis: OwnEngine
   let observer: RedisObserver
@@ -76,7 +76,7 @@ describe('a change of a key, on replicas that have cached its record', function 
   const send = ({ admit }: Replica) => admit({ secret, address: ADDRESS })
   const [first, second] = [() => replicas[0] ?? failed(), () => replicas[1] ?? failed()]
 
-  it('of plan applies to the next request on each replica, and usage stays', async () => {
+  it('a plan change applies to the next request on each replica, and usage stays', async () => {
     for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([60, 1000])
     expect(await first().changePlan(key.keyId, { plan: 'pro' })).to.include({ takesEffect: 'at once' })
     const admissions = await inSequence(2, (index) => send(replicas[index] ?? failed()))
@@ -88,7 +88,7 @@ describe('a change of a key, on replicas that have cached its record', function 
     expect((await observer.hash(key.keyId)).dayUsed).to.equal(4)
   })
 
-  it('to lower limits applies at once on a replica that had many requests left', async () => {
+  it('a change to a plan with lower limits applies at once on a replica that had many requests left', async () => {
     await first().changePlan(key.keyId, { plan: 'business' })
     await inSequence(70, (index) => send(replicas[index % 2] ?? failed()))
     await second().changePlan(key.keyId, { plan: 'free' })
@@ -98,7 +98,7 @@ describe('a change of a key, on replicas that have cached its record', function 
     }
   })
 
-  it('by revocation invalidates the key for the next request on each replica, and charges nothing', async () => {
+  it('a revocation invalidates the key for the next request on each replica, and charges nothing', async () => {
     for (const replica of replicas) await send(replica)
     expect(await first().revoke(key.keyId)).to.include({ takesEffect: 'at once' })
     for (const replica of replicas) expect((await send(replica)).kind).to.equal('invalid')
@@ -108,7 +108,7 @@ describe('a change of a key, on replicas that have cached its record', function 
     expect(store.queries - queriesBefore, 'the revoked record is not cached as a valid one').to.be.at.most(2)
   })
 
-  it('in the middle of 200 requests on both replicas applies to every request that is sent after it', async () => {
+  it('a plan change during 200 requests on both replicas applies to every request that is sent after it', async () => {
     for (const replica of replicas) await send(replica)
     let isChanged = false
     const late: number[][] = []
@@ -127,7 +127,7 @@ describe('a change of a key, on replicas that have cached its record', function 
     expect([...new Set(late.map(String))]).to.deep.equal(['1000,100000'])
   })
 
-  it('lifts a ban within a second on a replica that rejects the key from its cache', async () => {
+  it('an unban takes effect within a second on a replica that rejects the key from its cache', async () => {
     await inSequence(61, () => send(first()))
     clock.advanceMs(1_001)
     for (let count = 0; count < 100; count++) for (const replica of replicas) await send(replica)
@@ -142,14 +142,14 @@ describe('a change of a key, on replicas that have cached its record', function 
     for (const replica of replicas) expect(getKind(await send(replica))).to.equal('exhausted')
   })
 
-  it('of plan applies within a second on a replica that rejects the key from its cache', async () => {
+  it('a plan change applies within a second on a replica that rejects the key from its cache', async () => {
     for (let count = 0; count < 100; count++) for (const replica of replicas) await send(replica)
     await first().changePlan(key.keyId, { plan: 'pro' })
     clock.advanceMs(1_000)
     for (const replica of replicas) expect(getKind(await send(replica))).to.equal('admitted')
   })
 
-  it('costs one more call and one query on each replica, once; other requests cost one call and no query', async () => {
+  it('a plan change costs each replica one extra call and one query, once; other requests cost one call and no query', async () => {
     for (const replica of replicas) await send(replica)
     const before = [first().calls(), store.queries]
     await inSequence(20, () => send(first()))
@@ -160,7 +160,7 @@ describe('a change of a key, on replicas that have cached its record', function 
     expect([first().calls(), store.queries]).to.deep.equal([(afterChange[0] ?? 0) + 21, (afterChange[1] ?? 0) + 1])
   })
 
-  it('while Redis is unavailable applies once the record is read again, and the result says so', async () => {
+  it('a plan change during a Redis outage applies once the record is read again, and the result says so', async () => {
     for (const replica of replicas) await send(replica)
     await redis.kill()
     for (const { redis: replica } of replicas) await untilUnavailable(replica)
@@ -170,7 +170,7 @@ describe('a change of a key, on replicas that have cached its record', function 
     for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([300, 10_000])
   })
 
-  it('does not lock out a key if the store of keys is restored to an earlier state', async () => {
+  it('a key is not locked out if the key store is restored to an earlier state', async () => {
     await first().changePlan(key.keyId, { plan: 'pro' })
     await send(first())
     const older = new CountingStore(clock)
@@ -192,7 +192,7 @@ class CountingStore extends MemoryApiKeyStore {
 }
 
 function failed(): never {
-  throw new Error('There is no such replica')
+  throw new Error('The replica does not exist')
 }
 
 function getKind(admission: Admission): string {

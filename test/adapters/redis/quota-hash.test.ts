@@ -167,7 +167,7 @@ function toDelta({ keyId, delta }: Step, nowMs: number): UsageDelta {
   }
 }
 
-/** The core around a map. */
+/** Applies the rules of the core to states in a map. */
 class Oracle {
   readonly #states = new Map<string, QuotaState>()
 

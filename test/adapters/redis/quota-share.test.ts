@@ -53,13 +53,13 @@ describe("a replica's share of a key without a known state", () => {
 })
 
 describe("a replica's share of a key whose shared state is known", () => {
-  it('is its part of what was left, rounded up', () => {
+  it('is its part of the remaining requests, rounded up', () => {
     expect(left(share({ shared: aState() }, 3))).to.deep.equal([17, 300])
     expect(left(share({ shared: aState({ used: { minute: 59, day: 999 } }) }, 3))).to.deep.equal([1, 1])
     expect(left(share({ shared: aState() }, 1))).to.deep.equal([50, 900])
   })
 
-  it('is nothing if nothing was left, or less', () => {
+  it('is 0 if usage has reached or exceeded the limit', () => {
     expect(left(share({ shared: aState({ used: { minute: 60, day: 1000 } }) }, 3))).to.deep.equal([0, 0])
     expect(left(share({ shared: aState({ used: { minute: 90, day: 2000 } }) }, 3))).to.deep.equal([0, 0])
   })
@@ -74,7 +74,7 @@ describe("a replica's share of a key whose shared state is known", () => {
     expect(state).to.deep.equal({ ...shared, used: state.used })
   })
 
-  it('adds up over all replicas to at most what was left, plus one for each replica but one', () => {
+  it('adds up, over all replicas, to at most the remaining requests plus one for each replica but one', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 50 }), fc.nat({ max: 60 }), fc.nat({ max: 1000 }), (replicas, minute, day) => {
         const [ofMinute = 0, ofDay = 0] = left(share({ shared: aState({ used: { minute, day } }) }, replicas))
@@ -87,10 +87,10 @@ describe("a replica's share of a key whose shared state is known", () => {
 })
 
 describe("a replica's own state with the state that all replicas shared later", () => {
-  // For a single replica, the share of a state is the whole of what it leaves.
+  // The share of a single replica is everything that remains, so the result shows the merged state.
   const merged = (own: QuotaState, shared: QuotaState) => share({ own, shared }, 1)
 
-  it('has the higher usage of each window, whichever has it', () => {
+  it('has the higher usage of each window, from either state', () => {
     const [one, other] = [aState({ used: { minute: 20, day: 50 } }), aState({ used: { minute: 5, day: 200 } })]
     for (const [own, shared] of [
       [one, other],

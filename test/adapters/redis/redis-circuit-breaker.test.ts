@@ -12,9 +12,9 @@ import { startFaultInjectionProxy } from '../../support/fault-injection-proxy.js
 import { until } from '../../support/until.js'
 import { inParallel } from '../../support/verdicts.js'
 
-/** The longest that a request waits. */
+/** The longest that a request waits for Redis. */
 const ONE_TIMEOUT_MS = 90
-/** More than a busy machine needs for anything else. */
+/** Extra time for a busy machine. */
 const SLACK_MS = 1_000
 
 const BUSY_FOR_400_MS = `
@@ -60,7 +60,7 @@ describe('the circuit breaker of Redis', function () {
   }
 
   function untilIs(isUp: boolean, breaker: RedisCircuitBreaker): Promise<void> {
-    return until(isUp ? 'the breaker is up' : 'the breaker is down', () => breaker.isUp === isUp, 10_000)
+    return until(isUp ? 'the breaker is closed' : 'the breaker is open', () => breaker.isUp === isUp, 10_000)
   }
 
   it('returns the responses of Redis, and reports once that Redis is up', async () => {
@@ -69,7 +69,7 @@ describe('the circuit breaker of Redis', function () {
     expect(changes).to.deep.equal([true])
   })
 
-  it('connects in time without a server, reports so once, and rejects commands at once as not executed', async () => {
+  it('without a server, stops waiting to connect in time, reports the outage once, and rejects commands at once as not executed', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker(`redis://127.0.0.1:${await freePort()}`, 100)
     expect([breaker.isUp, changes]).to.deep.equal([false, [false]])
     const startMs = performance.now()
@@ -78,7 +78,7 @@ describe('the circuit breaker of Redis', function () {
     expect(performance.now() - startMs).to.be.below(SLACK_MS)
   })
 
-  it('closes when Redis starts after it', async () => {
+  it('closes when Redis starts later', async () => {
     await redis.kill()
     const { breaker, changes, increment } = await aCircuitBreaker(redis.url, 100)
     expect(changes).to.deep.equal([false])
@@ -106,7 +106,7 @@ describe('the circuit breaker of Redis', function () {
     console.error(`      frozen: 200 at once in ${firstMs.toFixed(0)} ms, 200 in sequence in ${(allMs - firstMs).toFixed(1)} ms`)
   })
 
-  it('never sends a command twice: a frozen Redis executes each once when it thaws', async () => {
+  it('never sends a command twice: a frozen Redis executes each command once after it resumes', async () => {
     const { breaker, increment } = await aCircuitBreaker(redis.url)
     await redis.freeze()
     await inParallel(20, () => rejection(increment()))
@@ -159,7 +159,7 @@ describe('the circuit breaker of Redis', function () {
     expect(changes).to.deep.equal([true, false, true])
   })
 
-  it('replaces a connection that has fallen silent', async () => {
+  it('replaces a connection that has stopped responding', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker()
     proxy.stopForwarding()
     expect(await rejection(increment()))
@@ -175,14 +175,14 @@ describe('the circuit breaker of Redis', function () {
     ['without a password', ''],
     ['with a password', 'hunter2'],
   ] as const) {
-    it(`replaces a connection that was silent from the start, ${how}`, async () => {
+    it(`replaces a connection that has never responded, ${how}`, async () => {
       if (password) await observer.client.config('SET', 'requirepass', password)
       try {
         const { breaker, increment } = await aCircuitBreaker(`redis://${password && `:${password}@`}${proxy.address}`)
         proxy.stopForwarding()
         expect(await rejection(increment())).to.be.instanceOf(RedisUnavailable)
         const { connections } = proxy
-        await until('it has a new connection', () => proxy.connections > connections)
+        await until('the breaker has a new connection', () => proxy.connections > connections)
         proxy.resume()
         await untilIs(true, breaker)
         expect(await increment()).to.equal(1)
@@ -192,7 +192,7 @@ describe('the circuit breaker of Redis', function () {
     })
   }
 
-  it('reports a command whose response was lost as maybe executed, and it was, once', async () => {
+  it('reports a command whose response was lost as maybe executed, and Redis has executed it once', async () => {
     const { breaker, increment } = await aCircuitBreaker()
     proxy.dropResponses()
     expect(await rejection(increment()))
@@ -220,7 +220,7 @@ describe('the circuit breaker of Redis', function () {
       .with.property('maybeExecuted', false)
   })
 
-  it('reports each change of state once', async () => {
+  it('reports each state change once', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
     for (let round = 0; round < 3; round++) {
       await redis.kill()
@@ -232,20 +232,20 @@ describe('the circuit breaker of Redis', function () {
     expect(changes).to.deep.equal([true, false, true, false, true, false, true])
   })
 
-  it('opens when Redis closes the connection, without a command', async () => {
+  it('opens when Redis closes the connection, even if no command is sent', async () => {
     const { breaker } = await aCircuitBreaker(redis.url)
     await redis.kill()
     await untilIs(false, breaker)
   })
 
-  it('reports nothing when it is closed itself', async () => {
+  it('reports nothing when close() is called', async () => {
     const { client, breaker, changes } = await aCircuitBreaker()
     await breaker.close()
     await until('the client has ended', () => client.status === 'end')
     expect(changes).to.deep.equal([true])
   })
 
-  it('is closed in time during an outage, and reports nothing', async () => {
+  it('finishes close() in time during an outage, and reports nothing', async () => {
     const { breaker, changes } = await aCircuitBreaker()
     proxy.stopForwarding()
     proxy.closeConnections()

@@ -89,7 +89,7 @@ describe('a client made from REDIS_URL', () => {
     expect(options.redisOptions).to.include({ autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 })
   })
 
-  it('reconnects if the server is no longer the primary, in the words of any version', () => {
+  it('reconnects if the server is no longer the primary, whatever the wording of the error', () => {
     const { reconnectOnError } = (makeRedisClient('redis://localhost') as Redis).options
     for (const message of [
       "READONLY You can't write against a read only replica. script: 3f, on @user_script:1.",
@@ -142,7 +142,7 @@ describe('a client made from REDIS_URL', () => {
     PASSWORD,
     '',
   ]) {
-    it(`rejects ${url === '' ? 'an empty URL' : url} with an error that has the name of the setting and no password`, () => {
+    it(`rejects ${url === '' ? 'an empty URL' : url} with an error that names the setting and contains no password`, () => {
       let rejection: unknown
       try {
         makeRedisClient(url).disconnect()

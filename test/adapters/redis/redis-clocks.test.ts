@@ -80,7 +80,7 @@ describe('replicas whose clocks differ by a second', function () {
     console.error(`      ${seen.length} responses (${alone.length} without Redis), ${resets.size} windows, one reset each`)
   })
 
-  it('decide by the clock of Redis in an outage: never behind it, and ahead by at most the time of a response', async () => {
+  it('decide by an estimate of the clock of Redis in an outage, which is never behind and is ahead by at most the time of a response', async () => {
     await inParallel(20, (index) => takeOne(replicas[index % 2]?.quotas ?? failed(), 'key_one', AMPLE))
     await redis.kill()
     await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
@@ -95,7 +95,7 @@ describe('replicas whose clocks differ by a second', function () {
     const [ahead] = await Promise.all(
       [SKEW_MS].map((skewMs) => redis.kill().then(() => aRedisReplica(redis.url, { localClock: aClockWithOffset(skewMs) }))),
     )
-    if (!ahead) throw new Error('There is no such replica')
+    if (!ahead) throw new Error('The replica does not exist')
     replicas.push(ahead)
     const before = Date.now()
     expect((await takeOne(ahead.quotas, 'key_one', AMPLE)).quota.nowMs).to.be.within(before + SKEW_MS, Date.now() + SKEW_MS)
@@ -103,7 +103,7 @@ describe('replicas whose clocks differ by a second', function () {
 })
 
 describe('the shared clock', () => {
-  it('is the local clock until it knows the other one, and then continues from the last observation', () => {
+  it('is the local clock until it has observed the other clock, and then continues from the last observation', () => {
     const local = new MovableClock(1_000_000)
     const shared = new SharedClock(local)
     expect(shared.nowMs()).to.equal(1_000_000)
@@ -131,7 +131,7 @@ function aClockWithOffset(byMs: number): Clock {
   return { nowMs: () => Date.now() + byMs }
 }
 
-/** For each of the next seconds, a key whose minute ends in it. */
+/** Returns one key for each of the next seconds. The minute of the key ends at that second. */
 function findKeysByMinuteEnd(seconds: number): string[] {
   const nowSeconds = Math.floor(Date.now() / 1000)
   return Array.from({ length: seconds }, (_, index) => {
@@ -142,5 +142,5 @@ function findKeysByMinuteEnd(seconds: number): string[] {
 }
 
 function failed(): never {
-  throw new Error('There is no such replica')
+  throw new Error('The replica does not exist')
 }

@@ -80,7 +80,7 @@ describe('a Redis Cluster of three nodes', function () {
   })
 
   for (const nodeIndex of [0, 1, 2])
-    it(`without node ${nodeIndex + 1} serves the keys of the others as before and those of this node within their limits, without an error, and recovers`, async () => {
+    it(`while node ${nodeIndex + 1} is down, serves its keys within their limits and other keys as before, without errors, and recovers`, async () => {
       const killedNode = cluster.nodes[nodeIndex]
       if (!killedNode) throw new Error('No node')
       await replica.close()
@@ -103,7 +103,7 @@ describe('a Redis Cluster of three nodes', function () {
           requests += 1
           await new Promise((resolve) => setImmediate(resolve))
         }
-        console.error(`      a node killed: ${admitted} of ${requests} admitted, ${replica.changes.length - 1} changes of state`)
+        console.error(`      a node killed: ${admitted} of ${requests} admitted, ${replica.changes.length - 1} state changes`)
         expect(admitted).to.equal(60)
         expect(replica.changes.length).to.be.below(10)
       } finally {
@@ -114,7 +114,7 @@ describe('a Redis Cluster of three nodes', function () {
         async () => String(await cluster.send(killedNode, 'CLUSTER', 'INFO')).includes('cluster_state:ok'),
         20_000,
       )
-      await until('the node decides about its keys again', async () => {
+      await until('the node decides requests again', async () => {
         await untilUp(replica)
         await takeOne(replica.quotas, keyOfKilledNode, FREE)
         return Number(await cluster.send(killedNode, 'EXISTS', quotaKey(keyOfKilledNode))) === 1

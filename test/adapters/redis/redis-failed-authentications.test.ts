@@ -52,7 +52,7 @@ describe('failed authentications counted in Redis', function () {
     for (const each of [failures, otherFailures]) expect((await each.peek(ADDRESS)).remaining).to.equal(0)
   })
 
-  it('wait for one timeout together when Redis freezes, 200 of them, and are counted by the replica without waiting after that', async () => {
+  it('wait for a single timeout when Redis freezes, even 200 at once, and are then counted by the replica without waiting', async () => {
     await redis.freeze()
     const startMs = performance.now()
     const first = await inParallel(200, () => failures.count(ADDRESS))
@@ -77,7 +77,7 @@ describe('failed authentications counted in Redis', function () {
     expect(replica.changes).to.deep.equal([true, false])
   })
 
-  it('are shared by all replicas again when Redis is back', async () => {
+  it('are shared by all replicas again when Redis is available again', async () => {
     await inSequence(10, (index) => (index % 2 ? otherFailures : failures).count(ADDRESS))
     await redis.freeze()
     await Promise.all([failures, otherFailures].map((each) => each.count('192.0.2.2')))
@@ -118,7 +118,7 @@ describe('failed authentications counted in Redis', function () {
     expect((await otherFailures.peek(ADDRESS)).remaining).to.equal(PER_MINUTE - 1)
   })
 
-  it('are limited by a replica alone while Redis is down', async () => {
+  it('are limited by each replica locally while Redis is down', async () => {
     await redis.kill()
     await Promise.all([untilUnavailable(replica), untilUnavailable(other)])
     const counted = await inSequence(40, () => failures.count(ADDRESS))

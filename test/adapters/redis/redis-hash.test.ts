@@ -176,7 +176,7 @@ describe('the hash of a key in Redis', function () {
         const lifeMs = await expiresInMs(keyId)
         const windowsEndInMs = Math.max(quota.minute.resetSeconds, quota.day.resetSeconds) * 1000 - quota.nowMs
         expect(lifeMs, `after ${count}`).to.be.above(windowsEndInMs - 5_000)
-        // Half a minute passes for the server, too.
+        // Let the hash age by half a minute in Redis, too.
         await observer.client.pexpire(quotaKey(keyId), lifeMs - 30_000)
         clock.advanceSeconds(30)
       }
@@ -242,7 +242,7 @@ describe('the hash of a key in Redis', function () {
       await until('there is load', () => taken > 100)
       await happen()
       const before = taken
-      await until('the load goes on', () => taken > before + 100)
+      await until('the load continues', () => taken > before + 100)
       isRunning = false
       await load
       expect([...kinds]).to.deep.equal(['admitted'])
@@ -252,10 +252,10 @@ describe('the hash of a key in Redis', function () {
     })
   }
 
-  it('is not an error if it has another type: the replica decides by itself', async () => {
+  it('causes no error if it has another type: the replica decides locally', async () => {
     const replica = await aReplica()
     await takeOne(replica.quotas, KEY, FREE)
-    await observer.client.set(quotaKey(KEY), 'spoilt')
+    await observer.client.set(quotaKey(KEY), 'corrupt')
     expect((await takeOne(replica.quotas, KEY, FREE)).kind).to.equal('admitted')
   })
 
@@ -279,7 +279,7 @@ describe('the hash of a key in Redis', function () {
       expect((await takeOne(replica.quotas, KEY, FREE)).kind).to.equal('exhausted')
     })
 
-    it('continues on a promoted server at the same address: no request is lost, counted twice or fails', async function () {
+    it('continues on a promoted server at the same address: no request fails, is lost or is counted twice', async function () {
       const clock = new MovableClock()
       await observer.client.config('SET', 'repl-diskless-sync-delay', '0')
       const standby = await anOwnRedis(this, ['--replicaof', '127.0.0.1', new URL(redis.url).port])
@@ -294,7 +294,7 @@ describe('the hash of a key in Redis', function () {
           15_000,
         )
         let admitted = countAdmitted(await inParallel(20, () => takeOne(replica.quotas, KEY, FREE)))
-        await until('the standby has followed', async () => (await promoted.used(KEY))[0] === 20)
+        await until('the standby has replicated the usage', async () => (await promoted.used(KEY))[0] === 20)
         proxy.stopForwarding()
         proxy.closeConnections()
         await untilUnavailable(replica)
@@ -320,7 +320,7 @@ async function getTimeMs(client: Redis): Promise<number> {
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }
 
-/** The commands that clients sent meanwhile, without those that scripts ran. */
+/** Returns the commands that clients sent during `work`, without those that scripts ran. */
 async function watched(client: Redis, work: () => Promise<void>): Promise<string[][]> {
   const commands: string[][] = []
   const monitor = await client.monitor()
@@ -333,7 +333,7 @@ async function watched(client: Redis, work: () => Promise<void>): Promise<string
   try {
     await work()
     await client.echo('over')
-    await until('all was seen', () => isOver)
+    await until('the monitor has received all commands', () => isOver)
     return commands.map(([name = '', ...args]) => [name.toLowerCase(), ...args])
   } finally {
     monitor.disconnect()

@@ -50,7 +50,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
     return replica
   }
 
-  /** Kills Redis. Resolves when the replicas have noticed. */
+  /** Kills Redis. Resolves when the circuit breaker of each replica is open. */
   async function loseRedis(...replicas: RedisReplica[]): Promise<void> {
     await redis.kill()
     for (const replica of replicas) await untilUnavailable(replica)
@@ -80,7 +80,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       expect(admitted).to.equal(143)
     })
 
-    it('of a known key is its part of what all replicas had left, in both windows', async () => {
+    it('of a known key is its part of the requests that remained for all replicas, in both windows', async () => {
       const [first, second] = [await aReplica({ replicas: 3 }), await aReplica({ replicas: 3 })]
       const rules = someQuotaRules({ limits: { minute: 60, day: 100 } })
       await inSequence(50, (index) => take(index % 2 ? first : second, KEY, rules))
@@ -93,7 +93,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       expect(countAdmitted(await inParallel(100, () => take(first, KEY, rules)))).to.equal(17 - 4)
     })
 
-    it('of an exhausted window is nothing until that window ends', async () => {
+    it('of an exhausted window is 0 until that window ends', async () => {
       const replica = await aReplica({ replicas: 3 })
       await inParallel(61, () => take(replica))
       await loseRedis(replica)
@@ -103,7 +103,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       expect(countAdmitted(await inParallel(50, () => take(replica)))).to.equal(20)
     })
 
-    it('of a banned key is nothing until the ban ends', async () => {
+    it('of a banned key is 0 until the ban ends', async () => {
       const replica = await aReplica({ replicas: 2 })
       const rules = someQuotaRules({ limits: { minute: 2 }, ban: someBanRules({ graceMs: 0, minStrikes: 2, firstMs: 90_000 }) })
       await inSequence(5, async () => {
@@ -247,7 +247,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
   })
 
   describe('frozen under load, Redis', () => {
-    it('delays 200 requests by one timeout and later ones not at all, and has counted all once it thaws', async () => {
+    it('delays 200 requests by one timeout and later ones not at all, and has counted all of them after it resumes', async () => {
       const rules = someQuotaRules({ limits: { minute: 1000, day: 10_000 } })
       const replica = await aReplica({}, redis.url)
       await inParallel(10, () => take(replica, KEY, rules))
@@ -343,7 +343,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
     })
   })
 
-  it('neither throws nor waits in any outage, and reports each change of state once', async () => {
+  it('neither throws nor waits in any outage, and reports each state change once', async () => {
     const replica = await aReplica()
     const problems: readonly (() => Promise<void>)[] = [
       async () => proxy.stopForwarding(),
@@ -366,8 +366,8 @@ describe('the quotas of a replica while Redis is unavailable', function () {
     })
     for (const problem of problems) {
       await problem()
-      // A closed connection is noticed even if it is open again at once.
-      await until('the replica notices', () => !replica.connection.breaker.isUp || replica.changes.at(-1) === true, 5_000)
+      // The replica detects a closed connection even if it reconnects at once.
+      await until('the replica detects the outage', () => !replica.connection.breaker.isUp || replica.changes.at(-1) === true, 5_000)
       await redis.start()
       proxy.resume()
       await untilUp(replica)

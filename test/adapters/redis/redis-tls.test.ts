@@ -49,7 +49,7 @@ describe('Redis over TLS', function () {
     return both
   }
 
-  /** The reason in the log for which Redis is unavailable. */
+  /** Returns the logged reason why Redis is unavailable. */
   async function reasonAt(url: string): Promise<string | undefined> {
     const connection = new RedisConnection(url)
     const changes: { isUp: boolean; reason: string | undefined }[] = []
@@ -61,7 +61,7 @@ describe('Redis over TLS', function () {
     return changes[0]?.reason
   }
 
-  /** Retries, because the server's reason is lost if the client is still writing when the server closes the connection. */
+  /** Retries, because the reason from the server is lost if the client is still writing when the server closes the connection. */
   async function untilRejected(url: string, reason: string): Promise<void> {
     const { breaker, client: redis } = new RedisConnection(url)
     const changes: boolean[] = []
@@ -100,7 +100,7 @@ describe('Redis over TLS', function () {
     }
     let outcomes: readonly PromiseSettledResult<void>[] = []
 
-    // All at once: each takes as long as the service waits for Redis at its start.
+    // Connect concurrently, because each attempt takes as long as the service waits for Redis when it starts.
     before(async () => {
       outcomes = await Promise.allSettled(Object.values(guarantees).map((hold) => hold()))
     })
@@ -108,7 +108,7 @@ describe('Redis over TLS', function () {
     for (const [index, guarantee] of Object.keys(guarantees).entries()) {
       it(guarantee, () => {
         const outcome = outcomes[index]
-        if (outcome?.status !== 'fulfilled') throw outcome?.reason ?? new Error('It was not tried')
+        if (outcome?.status !== 'fulfilled') throw outcome?.reason ?? new Error('This connection was not attempted')
       })
     }
   }
@@ -216,7 +216,7 @@ describe('Redis over TLS', function () {
       ['with a wrong password', { sentinelPassword: 'wrong' }, /WRONGPASS/],
       ['with a wrong user', { sentinelUsername: 'nobody', sentinelPassword: 'password-of-the-user' }, /WRONGPASS/],
     ] as const) {
-      it(`rejects a client ${what}, and the log has the reason`, async () => {
+      it(`rejects a client ${what}, and the log contains the reason`, async () => {
         expect(await reasonAt(sentinelUrl({ ...tlsOptions, ...sentinelOptions }))).to.match(reason)
       })
     }

@@ -95,7 +95,7 @@ describe('the rejection cache', () => {
     expect(store.calls).to.equal(calls + 1)
   })
 
-  it('lets the store decide the first rejection of a minute, from which the grace is measured', async () => {
+  it('lets the store decide the first rejection of a minute, which starts the grace period', async () => {
     const { clock, store, fromCache } = await aCachedKey({ rules: someQuotaRules({ limits: { minute: 1000, day: 2 } }) })
     clock.moveTo(getMinuteEndMs(store.state) - 1)
     await inSequence(REJECTIONS, () => fromCache())
@@ -104,7 +104,7 @@ describe('the rejection cache', () => {
     expect(await fromCache()).to.equal(false)
   })
 
-  it('does not reject for longer when the clock steps back', async () => {
+  it('does not reject for longer if the clock steps back', async () => {
     for (const ms of [-1, -1_000, -3_600_000]) {
       const { clock, fromCache } = await aCachedKey()
       clock.advanceMs(ms)
@@ -124,7 +124,7 @@ describe('the rejection cache', () => {
     expect(await fromCache()).to.equal(false)
   })
 
-  it('decides 12,000 random requests like a store without it, with bans to the millisecond, and fewer than half of the calls', async () => {
+  it('decides 12,000 random requests exactly like a store without a cache, including the start of bans, with fewer than half of the calls', async () => {
     const clock = new MovableClock()
     const [cached, uncached] = [new CoreStore(clock), new CoreStore(clock)]
     const stores = [new RejectionCache(cached), new RejectionCache(uncached, 0)]
@@ -252,7 +252,7 @@ const aStep = fc.record({
   ),
 })
 
-/** The core around a map. */
+/** Applies the rules of the core to states in a map. */
 class CoreStore implements CacheableQuotaStore {
   calls = 0
   isShared = true
@@ -301,7 +301,7 @@ function getMinuteEndMs({ window }: QuotaState): number {
   return (window.minute + 1) * 60_000
 }
 
-/** A key whose limit is reached and which was not rejected yet. */
+/** A key that has reached its limit but has not been rejected yet. */
 async function anExhaustedKey({ rules = SMALL }: { rules?: QuotaRules } = {}) {
   const clock = new MovableClock(Date.UTC(2026, 10, 20, 12))
   const store = new CoreStore(clock)
@@ -316,7 +316,7 @@ async function anExhaustedKey({ rules = SMALL }: { rules?: QuotaRules } = {}) {
     rules?: QuotaRules
   } = {}) => takeOne(cache, keyId, given, keyVersion)
   const charge = requireCharge((await inSequence(2, () => take()))[0])
-  /** Takes, and returns whether the store was not called. */
+  /** Calls `take`, and returns whether the verdict came from the cache. */
   const fromCache = async (keyVersion?: KeyVersion) => {
     const { calls } = store
     await take(keyVersion ? { keyVersion } : {})

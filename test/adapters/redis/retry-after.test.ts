@@ -14,7 +14,7 @@ import { requireCharge } from '../../support/verdicts.js'
 /** Fixed, so that the traffic is the same in each run. */
 const SEED = 20_261_129
 const CHECKS = 4_000
-/** Every fourth rejection is checked. The others bring strikes and bans. */
+/** Every fourth rejection is checked. The others cause strikes and bans. */
 const CHECKED = 4
 
 describe('Retry-After on a real Redis', function () {
@@ -42,7 +42,7 @@ describe('Retry-After on a real Redis', function () {
 
   after(() => database?.release())
 
-  /** The outcome for a client that waits this long while nothing else uses the key. Restores the hash. */
+  /** Returns the outcome for a client that waits this long while nothing else uses the key. Then restores the hash. */
   async function getOutcomeAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
     const [nowMs, fields] = [clock.nowMs(), await observer.hash(keyId)]
     clock.advanceMs(ms)
