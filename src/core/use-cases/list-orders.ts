@@ -6,5 +6,5 @@ import type { OrderStore } from '../ports/order-store.js'
 export type ListOrders = (request: PageRequest<OrderStatus>) => Promise<Page<Order>>
 
 export function makeListOrders({ orders }: { orders: OrderStore }): ListOrders {
-  return (request) => readPage((wider) => orders.list(wider), request)
+  return (request) => readPage((pageRequest) => orders.list(pageRequest), request)
 }

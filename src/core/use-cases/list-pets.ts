@@ -6,5 +6,5 @@ import type { PetStore } from '../ports/pet-store.js'
 export type ListPets = (request: PageRequest<PetStatus>) => Promise<Page<Pet>>
 
 export function makeListPets({ pets }: { pets: PetStore }): ListPets {
-  return (request) => readPage((wider) => pets.list(wider), request)
+  return (request) => readPage((pageRequest) => pets.list(pageRequest), request)
 }
