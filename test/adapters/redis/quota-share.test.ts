@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { stateLeavingShare } from '../../../src/adapters/redis/quota-share.js'
+import { limitToShare } from '../../../src/adapters/redis/quota-share.js'
 import type { QuotaState } from '../../../src/core/quota.js'
 import { decide } from '../../../src/core/quota.js'
 import { windowNumber } from '../../../src/core/window.js'
@@ -22,7 +22,7 @@ function aState(overrides: Partial<QuotaState> = {}, instant = NOON): QuotaState
 
 /** `instant` defaults to noon. */
 function share({ own, shared }: { own?: QuotaState; shared?: QuotaState }, replicas: number, instant = NOON): QuotaState {
-  return stateLeavingShare({ own, shared }, FREE, instant, replicas)
+  return limitToShare({ own, shared }, FREE, instant, replicas)
 }
 
 function left({ used }: QuotaState): number[] {
