@@ -30,13 +30,13 @@ import { rejection } from './rejection.js'
 import { describeSeedStore } from './seed-store.contract.js'
 
 // Memory adapters have no outages. To run the outage tests of the suites without an engine, the adapters get a simulated connection that can be cut.
-let isCut = false
+let isConnectionCut = false
 const outage: Outage = {
   async begin() {
-    isCut = true
+    isConnectionCut = true
   },
   async end() {
-    isCut = false
+    isConnectionCut = false
   },
 }
 
@@ -114,7 +114,7 @@ function failDuringOutage<Port extends object>(port: Port): Port {
 function withFallback<Port extends object>(port: Port, fallback: Port): Port {
   return new Proxy(port, {
     get: (_, name) => {
-      const target = isCut ? fallback : port
+      const target = isConnectionCut ? fallback : port
       const method: unknown = Reflect.get(target, name)
       return typeof method === 'function' ? method.bind(target) : method
     },

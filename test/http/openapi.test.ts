@@ -195,11 +195,11 @@ describe('the OpenAPI document', () => {
       const declared = Object.entries(findResponse(operation, actual.status)?.headers ?? {})
       const required = declared.filter(([, header]) => document.components.headers[readName(header)]?.required)
       const sent = Object.keys(actual.headers).filter((name) => !NOT_DECLARED.test(name))
-      const what = `${method} ${path}: ${actual.status}`
-      expect(sent, what).to.include.members(required.map(([name]) => name.toLowerCase()))
+      const label = `${method} ${path}: ${actual.status}`
+      expect(sent, label).to.include.members(required.map(([name]) => name.toLowerCase()))
       expect(
         declared.map(([name]) => name.toLowerCase()),
-        what,
+        label,
       ).to.include.members(sent)
     }
   })

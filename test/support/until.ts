@@ -1,17 +1,17 @@
 /** Checks every 10 ms and resolves when the condition is true. Rejects after `withinMs`. */
-export async function until(what: string, check: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
+export async function until(description: string, check: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
   const endMs = performance.now() + withinMs
   while (!(await check())) {
-    if (performance.now() > endMs) throw new Error(`Not within ${withinMs} ms: ${what}`)
+    if (performance.now() > endMs) throw new Error(`Not within ${withinMs} ms: ${description}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }
 
 /** Resolves to the outcome, or rejects after `withinMs`. */
-export async function within<Outcome>(withinMs: number, what: string, outcome: Promise<Outcome>): Promise<Outcome> {
+export async function within<Outcome>(withinMs: number, description: string, outcome: Promise<Outcome>): Promise<Outcome> {
   let timer: NodeJS.Timeout | undefined
   const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Not within ${withinMs} ms: ${what}`)), withinMs)
+    timer = setTimeout(() => reject(new Error(`Not within ${withinMs} ms: ${description}`)), withinMs)
   })
   return Promise.race([outcome, tooLate]).finally(() => clearTimeout(timer))
 }

@@ -37,7 +37,7 @@ describe(`${CONNECTIONS} connections with random messages on both ports (FUZZ_SE
     let flatBytes = 0
     for (let sent = 0; sent < CONNECTIONS; sent += BATCH) {
       const batch = sampleConversations(service.keys.business, SEED + sent, BATCH)
-      await inParallel(batch, (conversation, index) => attack(index % 4 === 0 ? service.adminUrl : service.url, conversation))
+      await inParallel(batch, (conversation, index) => runConversation(index % 4 === 0 ? service.adminUrl : service.url, conversation))
       if (sent <= CONNECTIONS / 4) flatBytes = Math.max(flatBytes, await residentBytes(service))
     }
     const counts = await Promise.all(wellBehavedClients.map((client) => client.stop()))
@@ -50,7 +50,7 @@ describe(`${CONNECTIONS} connections with random messages on both ports (FUZZ_SE
 })
 
 /** Fails unless the service sent responses only, and no more of them than there were messages. */
-async function attack(url: string, conversation: Conversation): Promise<void> {
+async function runConversation(url: string, conversation: Conversation): Promise<void> {
   const received = await converse(url, conversation)
   const sent = Buffer.concat(conversation.segments).toString('latin1')
   const responses = received.match(/^HTTP\/1\.1 (?!100 )\d{3} /gm) ?? []

@@ -96,12 +96,12 @@ describe('the engines of a test run', function () {
   })
 
   describe('in Docker', () => {
-    const choice = { variable: 'PLANTED_IMAGE', official: 'mongo:8', homeMade: 'mongodb-wire' } as const
+    const choice = { variable: 'PLANTED_IMAGE', official: 'mongo:8', recipe: 'mongodb-wire' } as const
     const dockerWith = (pattern: RegExp) => (image: string) => Promise.resolve(pattern.test(image))
 
     afterEach(() => delete process.env['PLANTED_IMAGE'])
 
-    it('run from the official image, or else from the home-made one, whose name contains the hash of its recipe', async () => {
+    it('run from the official image, or else from the locally built one, whose name contains the hash of its recipe', async () => {
       expect(await findImage(choice, dockerWith(/./))).to.equal('mongo:8')
       expect(await findImage(choice, dockerWith(/^petstore-test/))).to.match(/^petstore-test\/mongodb-wire:[0-9a-f]{12}$/)
       expect(await getError(findImage(choice, dockerWith(/^$/)))).to.be.an.instanceOf(NoEngine)
@@ -147,11 +147,11 @@ describe('the engines of a test run', function () {
 
     it('when the user presses Ctrl-C several times', async () => {
       const { child } = second
-      const press = () => {
+      const pressCtrlC = () => {
         if (child.exitCode === null && child.pid) process.kill(-child.pid, 'SIGINT')
         return child.exitCode !== null
       }
-      await until('the run has ended', press, TEST_TIMEOUT_MS)
+      await until('the run has ended', pressCtrlC, TEST_TIMEOUT_MS)
       expect(child.exitCode).to.equal(128 + 2)
       await expectNothingLeft(second)
     })
@@ -198,12 +198,12 @@ describe('the engines of a test run', function () {
       it('do not respond while they are frozen', async () => {
         await engine.freeze()
         expect(await getError(ping(engine.url))).to.be.an('error')
-        await engine.thaw()
+        await engine.unfreeze()
         expect(await hasData(engine.url)).to.equal(true)
       })
 
       it('accept every method in every state, even twice', async () => {
-        for (const step of ['freeze', 'freeze', 'thaw', 'thaw', 'freeze', 'kill', 'kill', 'thaw', 'start', 'start'] as const) {
+        for (const step of ['freeze', 'freeze', 'unfreeze', 'unfreeze', 'freeze', 'kill', 'kill', 'unfreeze', 'start', 'start'] as const) {
           await engine[step]()
         }
         await engine.freeze()

@@ -208,11 +208,11 @@ describe('the service process', function () {
       await once(socket, 'data')
       return socket
     }
-    const [patient, hasty] = [await served(open()), await served(open())]
+    const [waitingClient, disconnectingClient] = [await served(open()), await served(open())]
     await once(open().resume(), 'close')
     expect(await count('petstore_dropped_connections_total')).to.equal(1)
 
-    await once(patient.end(), 'close')
+    await once(waitingClient.end(), 'close')
     const fields = [
       'Host: pets',
       `Authorization: Bearer ${keys.free}`,
@@ -220,8 +220,8 @@ describe('the service process', function () {
       'Content-Length: 9',
       'Expect: 100-continue',
     ]
-    await served(hasty, head('POST /v1/pets HTTP/1.1', fields))
-    hasty.resetAndDestroy()
+    await served(disconnectingClient, head('POST /v1/pets HTTP/1.1', fields))
+    disconnectingClient.resetAndDestroy()
     await until('a client that disconnected is counted', async () => (await count('petstore_clients_gone_total')) > 0)
     expect(await count('petstore_clients_gone_total')).to.equal(1)
   })

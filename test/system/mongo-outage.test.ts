@@ -43,11 +43,11 @@ describe('the service during an outage of MongoDB', () => {
   }
 
   for (const [what, database, urlOf, begin, end] of [
-    ['it is frozen', 'frozen', () => server.url, () => server.freeze(), () => server.thaw()],
+    ['it is frozen', 'frozen', () => server.url, () => server.freeze(), () => server.unfreeze()],
     ['it is killed', 'killed', () => server.url, () => server.kill(), () => server.start()],
     [
       'its connections stop responding',
-      'silent',
+      'unresponsive',
       () => `mongodb://${proxy.address}`,
       async () => proxy.stopForwarding(),
       async () => proxy.resume(),

@@ -77,7 +77,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
     await redis.start()
   }
   const problems: readonly Problem[] = [
-    { what: 'freezes (SIGSTOP)', executes: 'all', begin: () => redis.freeze(), end: () => redis.thaw() },
+    { what: 'freezes (SIGSTOP)', executes: 'all', begin: () => redis.freeze(), end: () => redis.unfreeze() },
     {
       what: 'is killed (SIGKILL)',
       executes: 'none, and loses its data',
@@ -154,7 +154,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         usedBeforeAndAfter = [usedBefore, (await toUsage(steadyKey.keyId, settings)).day.used]
         counted = await changes()
         logged = difference(replicas.map(loggedRedisChanges), loggedBefore)
-        await until('the replicas count together again', () => countDownTogether(replicas, steadyKey))
+        await until('the replicas count together again', () => areCountsShared(replicas, steadyKey))
         hot = hotLoad.hits
         steady = steadyLoad.hits
 
@@ -221,7 +221,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 })
 
 /** Whether each replica, in turn, reports one remaining request fewer than the previous one. */
-async function countDownTogether(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
+async function areCountsShared(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
   const left: number[] = []
   for (const replica of replicas) left.push(readQuotaHeaders(await replica.send('/v1/pets', { key })).remaining)
   return left.every((each, index) => index === 0 || each === (left[index - 1] ?? 0) - 1)

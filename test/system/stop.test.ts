@@ -65,7 +65,7 @@ describe('a service that receives a signal to stop', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     it(`by ${signal}, responds to a request in progress before it exits with 0`, async () => {
       const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
-      const pet = await sendHalfPet(service)
+      const pet = await sendIncompletePost(service)
       service.signal(signal)
       await until('new connections are refused', () => refusesConnections(service))
 
@@ -85,7 +85,7 @@ describe('a service that receives a signal to stop', () => {
       // Connections are accepted in order, so the service knows the ones above when it responds on a new one.
       await fetch(`${url}/health`)
     }
-    const pet = await sendHalfPet(service)
+    const pet = await sendIncompletePost(service)
     service.signal('SIGTERM')
     await expectEnd(service, 0)
     expect(await pet.status).to.equal('no response')
@@ -180,7 +180,7 @@ describe('a service that receives a signal to stop', () => {
   }
 
   /** Sends a POST without its last byte, which `finish` sends. The service is already reading it. */
-  async function sendHalfPet({ url, keys }: ServiceProcess): Promise<{ finish(): void; status: Promise<number | 'no response'> }> {
+  async function sendIncompletePost({ url, keys }: ServiceProcess): Promise<{ finish(): void; status: Promise<number | 'no response'> }> {
     const body = JSON.stringify({ name: 'Slowpoke', categoryId: 7 })
     const headers = {
       authorization: `Bearer ${keys.free}`,

@@ -39,8 +39,8 @@ describe('on replicas that have cached the record of a key,', function () {
     await observer.client.flushall()
     clock = new MovableClock()
     store = new CountingStore(clock)
-    const { secret: made, ...publicPart } = new CryptoApiKeySecrets().generate()
-    secret = made
+    const { secret: generatedSecret, ...publicPart } = new CryptoApiKeySecrets().generate()
+    secret = generatedSecret
     key = anApiKey('one', publicPart)
     await store.insert(key)
     replicas = await inParallel(2, () => aReplica())
@@ -74,12 +74,12 @@ describe('on replicas that have cached the record of a key,', function () {
   type Replica = Awaited<ReturnType<typeof aReplica>>
 
   const send = ({ admit }: Replica) => admit({ secret, address: ADDRESS })
-  const [first, second] = [() => replicas[0] ?? failed(), () => replicas[1] ?? failed()]
+  const [first, second] = [() => replicas[0] ?? failMissingReplica(), () => replicas[1] ?? failMissingReplica()]
 
   it('a plan change applies to the next request on each replica, and usage stays', async () => {
     for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([60, 1000])
     expect(await first().changePlan(key.keyId, { plan: 'pro' })).to.include({ takesEffect: 'at once' })
-    const admissions = await inSequence(2, (index) => send(replicas[index] ?? failed()))
+    const admissions = await inSequence(2, (index) => send(replicas[index] ?? failMissingReplica()))
     expect(admissions.map(getLimits)).to.deep.equal([
       [300, 10_000],
       [300, 10_000],
@@ -90,7 +90,7 @@ describe('on replicas that have cached the record of a key,', function () {
 
   it('a change to a plan with lower limits applies at once on a replica that had many requests left', async () => {
     await first().changePlan(key.keyId, { plan: 'business' })
-    await inSequence(70, (index) => send(replicas[index % 2] ?? failed()))
+    await inSequence(70, (index) => send(replicas[index % 2] ?? failMissingReplica()))
     await second().changePlan(key.keyId, { plan: 'free' })
     for (const replica of replicas) {
       const admission = await send(replica)
@@ -115,7 +115,7 @@ describe('on replicas that have cached the record of a key,', function () {
     await inParallel(4, async (worker) => {
       for (let count = 0; count < 50; count++) {
         const wasChanged = isChanged
-        const admission = await send(replicas[worker % 2] ?? failed())
+        const admission = await send(replicas[worker % 2] ?? failMissingReplica())
         if (wasChanged) late.push(getLimits(admission))
         if (worker === 0 && count === 10) {
           await first().changePlan(key.keyId, { plan: 'business' })
@@ -173,9 +173,9 @@ describe('on replicas that have cached the record of a key,', function () {
   it('a key is not locked out if the key store is restored to an earlier state', async () => {
     await first().changePlan(key.keyId, { plan: 'pro' })
     await send(first())
-    const older = new CountingStore(clock)
-    await older.insert(key)
-    store.findBySecretHash = (hash) => older.findBySecretHash(hash)
+    const restoredStore = new CountingStore(clock)
+    await restoredStore.insert(key)
+    store.findBySecretHash = (hash) => restoredStore.findBySecretHash(hash)
     clock.advanceSeconds(10)
     for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([60, 1000])
     for (const replica of replicas) expect(getKind(await send(replica))).to.equal('admitted')
@@ -191,7 +191,7 @@ class CountingStore extends MemoryApiKeyStore {
   }
 }
 
-function failed(): never {
+function failMissingReplica(): never {
   throw new Error('The replica does not exist')
 }
 

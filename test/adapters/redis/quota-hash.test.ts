@@ -56,8 +56,8 @@ describe('the quota script', () => {
         expect(await reply, `step ${from + index}: ${expected.what}`).to.deep.equal(expected.reply)
       }
     }
-    const tooRare = REQUIRED_CASES.filter((what) => (counts.get(what) ?? 0) < 20)
-    expect(tooRare, JSON.stringify([...counts])).to.deep.equal([])
+    const missingCases = REQUIRED_CASES.filter((what) => (counts.get(what) ?? 0) < 20)
+    expect(missingCases, JSON.stringify([...counts])).to.deep.equal([])
   })
 })
 

@@ -110,7 +110,7 @@ describe('the circuit breaker of Redis', function () {
     const { breaker, increment } = await aCircuitBreaker(redis.url)
     await redis.freeze()
     await inParallel(20, () => rejection(increment()))
-    await redis.thaw()
+    await redis.unfreeze()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(21)
   })

@@ -81,7 +81,7 @@ describe('replicas whose clocks differ by a second', function () {
   })
 
   it('decide by an estimate of the clock of Redis in an outage, which is never behind and is ahead by at most the time of a response', async () => {
-    await inParallel(20, (index) => takeOne(replicas[index % 2]?.quotas ?? failed(), 'key_one', AMPLE))
+    await inParallel(20, (index) => takeOne(replicas[index % 2]?.quotas ?? failMissingReplica(), 'key_one', AMPLE))
     await redis.kill()
     await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
     for (const { quotas } of replicas) {
@@ -141,6 +141,6 @@ function findKeysByMinuteEnd(seconds: number): string[] {
   })
 }
 
-function failed(): never {
+function failMissingReplica(): never {
   throw new Error('The replica does not exist')
 }

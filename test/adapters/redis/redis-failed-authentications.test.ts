@@ -81,7 +81,7 @@ describe('failed authentications counted in Redis', function () {
     await inSequence(10, (index) => (index % 2 ? otherFailures : failures).count(ADDRESS))
     await redis.freeze()
     await Promise.all([failures, otherFailures].map((each) => each.count('192.0.2.2')))
-    await redis.thaw()
+    await redis.unfreeze()
     await Promise.all([untilUp(replica), untilUp(other)])
     for (const each of [failures, otherFailures]) expect((await each.peek(ADDRESS)).remaining).to.equal(PER_MINUTE - 10)
   })

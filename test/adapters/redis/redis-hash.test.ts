@@ -325,15 +325,15 @@ async function watched(client: Redis, work: () => Promise<void>): Promise<string
   const commands: string[][] = []
   const monitor = await client.monitor()
   monitor.on('error', () => undefined)
-  let isOver = false
+  let isFinished = false
   monitor.on('monitor', (_time: string, args: string[], source: string) => {
-    if (args[0] === 'echo' && args[1] === 'over') isOver = true
+    if (args[0] === 'echo' && args[1] === 'over') isFinished = true
     else if (source !== 'lua' && args[0] !== 'info') commands.push(args.map(String))
   })
   try {
     await work()
     await client.echo('over')
-    await until('the monitor has received all commands', () => isOver)
+    await until('the monitor has received all commands', () => isFinished)
     return commands.map(([name = '', ...args]) => [name.toLowerCase(), ...args])
   } finally {
     monitor.disconnect()

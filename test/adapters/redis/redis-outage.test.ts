@@ -51,7 +51,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
   }
 
   /** Kills Redis. Resolves when the circuit breaker of each replica is open. */
-  async function loseRedis(...replicas: RedisReplica[]): Promise<void> {
+  async function killRedis(...replicas: RedisReplica[]): Promise<void> {
     await redis.kill()
     for (const replica of replicas) await untilUnavailable(replica)
   }
@@ -84,7 +84,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       const [first, second] = [await aReplica({ replicas: 3 }), await aReplica({ replicas: 3 })]
       const rules = someQuotaRules({ limits: { minute: 60, day: 100 } })
       await inSequence(50, (index) => take(index % 2 ? first : second, KEY, rules))
-      await loseRedis(first, second)
+      await killRedis(first, second)
       // Of 10 and 11, by the last response to each replica.
       expect(countAdmitted(await inParallel(100, () => take(first, KEY, rules)))).to.equal(4)
       expect(countAdmitted(await inParallel(100, () => take(second, KEY, rules)))).to.equal(4)
@@ -96,7 +96,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
     it('of an exhausted window is 0 until that window ends', async () => {
       const replica = await aReplica({ replicas: 3 })
       await inParallel(61, () => take(replica))
-      await loseRedis(replica)
+      await killRedis(replica)
       const rejections = await inParallel(50, () => take(replica))
       expect(new Set(rejections.map(({ kind }) => kind))).to.deep.equal(new Set(['exhausted']))
       clock.advanceSeconds(60)
@@ -111,7 +111,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
         return take(replica, KEY, rules)
       })
       const endMs = clock.nowMs() + 90_000
-      await loseRedis(replica)
+      await killRedis(replica)
       clock.advanceSeconds(60)
       const verdict = await take(replica, KEY, rules)
       expect(verdict).to.include({ kind: 'banned', retryAfterSeconds: 30 })
@@ -125,7 +125,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
     it('is not granted to a stale record of the key', async () => {
       const replica = await aReplica()
       await replica.quotas.take(KEY, FREE, { version: 3 })
-      await loseRedis(replica)
+      await killRedis(replica)
       expect(await replica.quotas.take(KEY, FREE, { version: 2 })).to.deep.equal({ kind: 'stale' })
       expect((await replica.quotas.take(KEY, FREE, { version: 2, justRead: true })).kind).to.equal('admitted')
     })
@@ -135,7 +135,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       let admitted = 0
       for (let round = 0; round < 4; round++) {
         admitted += countAdmitted(await inParallel(25, () => take(replica)))
-        await loseRedis(replica)
+        await killRedis(replica)
         admitted += countAdmitted(await inParallel(25, () => take(replica)))
         await restoreRedis(replica)
       }
@@ -190,12 +190,12 @@ describe('the quotas of a replica while Redis is unavailable', function () {
     it('has counted every request of the outage, once', async () => {
       const replica = await aReplica()
       await inParallel(10, () => take(replica))
-      await loseRedis(replica)
+      await killRedis(replica)
       expect(countAdmitted(await inParallel(30, () => take(replica)))).to.equal(30)
       await restoreRedis(replica)
       await untilUsed(40, 40)
       expect((await take(replica)).quota).to.nested.include({ 'minute.remaining': 19, 'day.remaining': 959 })
-      await loseRedis(replica)
+      await killRedis(replica)
       await restoreRedis(replica)
       await untilUsed(41, 41)
     })
@@ -203,7 +203,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
     it('has counted the requests of two replicas', async () => {
       const both = [await aReplica({ replicas: 2 }), await aReplica({ replicas: 2 })] as const
       await Promise.all(both.map((replica) => take(replica)))
-      await loseRedis(...both)
+      await killRedis(...both)
       const admitted = countAdmitted((await Promise.all(both.map((replica) => inParallel(50, () => take(replica))))).flat())
       expect(admitted).to.be.within(58, 60)
       await restoreRedis(...both)
@@ -212,7 +212,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
 
     it('has counted the requests of 1,000 keys', async () => {
       const replica = await aReplica()
-      await loseRedis(replica)
+      await killRedis(replica)
       for (let round = 0; round < 3; round++) await inParallel(1000, (index) => take(replica, `key_${index}`))
       await restoreRedis(replica)
       for (let index = 0; index < 1000; index++) await untilUsed(3, 3, `key_${index}`)
@@ -221,7 +221,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
     it('has refunded requests from before and from the outage', async () => {
       const replica = await aReplica()
       const before = await inParallel(10, () => take(replica))
-      await loseRedis(replica)
+      await killRedis(replica)
       const meanwhile = await inParallel(10, () => take(replica))
       for (const verdict of [...before.slice(0, 3), ...meanwhile.slice(0, 4)])
         await replica.quotas.refund(KEY, requireCharge(verdict), FREE)
@@ -232,7 +232,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
 
     it('decides with the requests of the outage from the first request on', async () => {
       const replica = await aReplica()
-      await loseRedis(replica)
+      await killRedis(replica)
       expect(countAdmitted(await inParallel(45, () => take(replica)))).to.equal(45)
       await redis.start()
       let admitted = 45
@@ -263,7 +263,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       expect(laterMs).to.be.below(1_500)
       expect(replica.changes).to.deep.equal([true, false])
 
-      await redis.thaw()
+      await redis.unfreeze()
       await untilUp(replica)
       await untilUsed(410, 410)
       expect((await take(replica, KEY, rules)).quota.minute.remaining).to.equal(1000 - 411)
@@ -275,7 +275,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       const before = await inParallel(50, () => take(replica))
       await redis.freeze()
       const meanwhile = await inParallel(30, () => take(replica))
-      await redis.thaw()
+      await redis.unfreeze()
       await untilUp(replica)
       const after = await inParallel(30, () => take(replica))
       expect(countAdmitted([...before, ...meanwhile, ...after])).to.equal(60)
@@ -310,7 +310,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
 
     it('counts pending usage once if the response to its reconciliation is lost', async () => {
       const replica = await aReplica()
-      await loseRedis(replica)
+      await killRedis(replica)
       await inParallel(8, () => take(replica))
       // The store was called before, so it has sent its pending usage by now.
       let isLost = false
@@ -351,7 +351,7 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       async () => proxy.closeConnections(),
       () => redis.kill(),
       () => redis.freeze(),
-      () => redis.thaw(),
+      () => redis.unfreeze(),
     ]
     let slowestMs = 0
     let isRunning = true

@@ -109,12 +109,12 @@ describe('the quota script at the millisecond at which something changes', () =>
           const at = { nowMs: clock.nowMs(), ...PHASE }
           for (const delta of DELTAS) {
             for (const keyVersion of KEY_VERSIONS) {
-              const what = `${JSON.stringify({ keyVersion, delta })} at ${momentName}, ${offsetMs} ms`
+              const label = `${JSON.stringify({ keyVersion, delta })} at ${momentName}, ${offsetMs} ms`
               const { outcome, left } = expected(state, keyVersion, at, delta)
               await observer.store(KEY, toFields(state))
               const rolled = outcome === 'stale' ? rollForward(left, RULES.ban, at) : left
-              expect(await hash.take(KEY, RULES, keyVersion, delta), what).to.deep.equal({ outcome, at, state: rolled })
-              expect((await hash.peek(KEY)).state, `left by ${what}`).to.deep.equal(left)
+              expect(await hash.take(KEY, RULES, keyVersion, delta), label).to.deep.equal({ outcome, at, state: rolled })
+              expect((await hash.peek(KEY)).state, `left by ${label}`).to.deep.equal(left)
             }
             if (!delta) continue
             await observer.store(KEY, toFields(state))

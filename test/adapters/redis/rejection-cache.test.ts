@@ -133,10 +133,10 @@ describe('the rejection cache', () => {
       clock.advanceMs(passesMs)
       const [one, other] = await Promise.all(stores.map((store) => takeOne(store, keyId, RANDOM_RULES)))
       expect(one, `step ${index}`).to.deep.equal(other)
-      const what = one?.kind === 'exhausted' ? `exhausted ${one.window}` : (one?.kind ?? 'none')
-      counts.set(what, (counts.get(what) ?? 0) + 1)
+      const label = one?.kind === 'exhausted' ? `exhausted ${one.window}` : (one?.kind ?? 'none')
+      counts.set(label, (counts.get(label) ?? 0) + 1)
     }
-    for (const what of ['admitted', 'exhausted minute', 'exhausted day', 'banned']) expect(counts.get(what), what).to.be.above(100)
+    for (const label of ['admitted', 'exhausted minute', 'exhausted day', 'banned']) expect(counts.get(label), label).to.be.above(100)
     expect(cached.calls).to.be.below(uncached.calls / 2)
   })
 })
@@ -199,7 +199,7 @@ describe('the rejection caches of two replicas', function () {
     expect((await other.control.usage('key_one', SMALL)).strikes).to.equal(0)
   })
 
-  for (const [what, rules, change] of [
+  for (const [label, rules, change] of [
     ['the last request of the minute is refunded', SMALL, ({ quotas }, charge) => quotas.refund('key_one', charge, SMALL)],
     [
       'the last request of the day is refunded',
@@ -208,7 +208,7 @@ describe('the rejection caches of two replicas', function () {
     ],
     ['the change of its record is announced', SMALL, ({ control }) => control.announce('key_one', 2)],
   ] as readonly [string, QuotaRules, (replica: RedisReplica, charge: Charge) => Promise<unknown>][]) {
-    it(`stop rejecting a key within a second after ${what} on another replica`, async () => {
+    it(`stop rejecting a key within a second after ${label} on another replica`, async () => {
       const [first] = await inParallel(20, () => takeOne(replica.quotas, 'key_one', rules))
       await rejectFromCache(rules)
       const before = replica.takes()

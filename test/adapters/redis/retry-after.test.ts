@@ -54,7 +54,7 @@ describe('Retry-After on a real Redis', function () {
 
   it(`is exact in ${CHECKS} rejections of random traffic: a request after that time is admitted, and one a second earlier is not`, async () => {
     const counts = new Map<string, number>()
-    const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1)
+    const count = (label: string) => counts.set(label, (counts.get(label) ?? 0) + 1)
     let [rejections, checks] = [0, 0]
     for (const step of fc.sample(aStep, { numRuns: 60_000, seed: SEED })) {
       if (checks === CHECKS) break
@@ -68,20 +68,22 @@ describe('Retry-After on a real Redis', function () {
       if (rejections % CHECKED !== 0 && verdict.kind === 'exhausted') continue
 
       const { retryAfterSeconds, quota, kind, window }: Rejection = verdict
-      const what = `${kind} for ${retryAfterSeconds} s at ${quota.nowMs}`
-      expect(retryAfterSeconds, what).to.satisfy(Number.isSafeInteger).and.to.be.at.least(1)
-      expect(await getOutcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${what}`).to.equal('rejected')
-      expect(await getOutcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${what}`).to.equal('charged')
-      expect(quota.binding.remaining, what).to.equal(0)
-      expect(quota.binding.resetSeconds - quota.nowMs / 1000, what).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
+      const label = `${kind} for ${retryAfterSeconds} s at ${quota.nowMs}`
+      expect(retryAfterSeconds, label).to.satisfy(Number.isSafeInteger).and.to.be.at.least(1)
+      expect(await getOutcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${label}`).to.equal(
+        'rejected',
+      )
+      expect(await getOutcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${label}`).to.equal('charged')
+      expect(quota.binding.remaining, label).to.equal(0)
+      expect(quota.binding.resetSeconds - quota.nowMs / 1000, label).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
       checks += 1
       count(`${kind}, ${window ?? 'no window'}`)
       if (retryAfterSeconds === 1) count('one second')
     }
     console.error(`      ${checks} checks of ${rejections} rejections: ${JSON.stringify([...counts])}`)
     expect(checks).to.equal(CHECKS)
-    for (const what of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
-      expect(counts.get(what) ?? 0, what).to.be.above(50)
+    for (const label of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
+      expect(counts.get(label) ?? 0, label).to.be.above(50)
     expect(await observer.client.exists(quotaKey('key_a'))).to.equal(1)
   })
 

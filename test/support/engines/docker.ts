@@ -27,7 +27,7 @@ export interface ImageChoice {
   readonly variable: string
   readonly official: string
   /** The recipe in scripts/engines. */
-  readonly homeMade: 'mongodb-wire' | 'redis'
+  readonly recipe: 'mongodb-wire' | 'redis'
 }
 
 export interface ContainerPlan {
@@ -53,12 +53,12 @@ export async function findImage(choice: ImageChoice, hasImage = dockerHasImage):
     if (!isThere) throw new Error(`${choice.variable} is ${configured}, but Docker does not have this image`)
     return configured
   }
-  for (const image of [choice.official, homeMadeImage(choice.homeMade)]) if (image && (await hasImage(image))) return image
-  throw new NoEngine(`Docker has no image of ${choice.official} or petstore-test/${choice.homeMade}`)
+  for (const image of [choice.official, getLocalImageName(choice.recipe)]) if (image && (await hasImage(image))) return image
+  throw new NoEngine(`Docker has no image of ${choice.official} or petstore-test/${choice.recipe}`)
 }
 
 /** The name of the image that scripts/set-up-engines.sh builds from the current recipe; `undefined` if it cannot be built here. */
-function homeMadeImage(recipe: string): string | undefined {
+function getLocalImageName(recipe: string): string | undefined {
   const { status, stdout } = spawnSync('bash', [IMAGE_NAME, recipe], { encoding: 'utf8' })
   return status === 0 ? stdout.trim() : undefined
 }
@@ -124,7 +124,7 @@ function toServer(docker: ContainerRuntimeClient, { id, remove }: LocalContainer
   const container = docker.container.dockerode.getContainer(id)
   return {
     freeze: async () => void (await container.pause()),
-    thaw: async () => void (await container.unpause()),
+    unfreeze: async () => void (await container.unpause()),
     async kill() {
       await container.kill()
       await container.wait()

@@ -48,7 +48,7 @@ export async function anOwnRedis(context: Mocha.Context, extraArgs: readonly str
 }
 
 async function startRedisContainer(extraArgs: readonly string[] = []): Promise<StartedEngine> {
-  const image = await findImage({ variable: 'REDIS_IMAGE', official: 'redis:7', homeMade: 'redis' })
+  const image = await findImage({ variable: 'REDIS_IMAGE', official: 'redis:7', recipe: 'redis' })
   const { host, port, server } = await startContainer({
     image,
     readyLine: /Ready to accept connections/,

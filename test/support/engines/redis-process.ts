@@ -69,7 +69,7 @@ export async function startRedisServer(
   }
   return {
     freeze: async () => void child?.kill('SIGSTOP'),
-    thaw: async () => void child?.kill('SIGCONT'),
+    unfreeze: async () => void child?.kill('SIGCONT'),
     kill,
     start,
     stop,
