@@ -364,7 +364,7 @@ describe('the settings', () => {
       expect(readConfig({})).not.to.have.property('distributed')
     })
 
-    it('are rejected with one error if they have another scheme, no host or white space', () => {
+    it('are rejected with one error if they have a different scheme, no host or white space', () => {
       const garbage = [
         'db',
         'db:1',

@@ -45,7 +45,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       })
     }
 
-    it('returns undefined for an unknown secret hash, a part of one, and one in another letter case', async () => {
+    it('returns undefined for an unknown secret hash, a part of one, and one that differs only in letter case', async () => {
       const secretHash = 'abcdef0123456789'.repeat(4)
       expect(await keys.findBySecretHash(secretHash)).to.equal(undefined)
       await keys.insert(anApiKey('one', { secretHash }))
@@ -53,7 +53,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       for (const other of others) expect(await keys.findBySecretHash(other)).to.equal(undefined)
     })
 
-    it('returns undefined for an unknown key ID, a part of one, and one in another letter case', async () => {
+    it('returns undefined for an unknown key ID, a part of one, and one that differs only in letter case', async () => {
       expect(await keys.findById('key_one')).to.equal(undefined)
       await keys.insert(anApiKey('one'))
       for (const other of ['key_two', 'KEY_ONE', 'key_on', 'key_one0', '', aSecretHash('one'), '^key', '.*']) {
@@ -93,7 +93,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       })
     }
 
-    it('finds an inserted key on another replica and after a restart at once', async () => {
+    it('finds an inserted key immediately on another replica and after a restart', async () => {
       await keys.insert(anApiKey())
       expect(await (await opened.reopen()).findBySecretHash(anApiKey().secretHash)).to.deep.equal(anApiKey())
     })

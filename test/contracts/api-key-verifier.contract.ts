@@ -98,7 +98,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       expect(store.queries).to.deep.equal([])
     })
 
-    it('rejects a key from the millisecond at which it expires, although its record is cached', async () => {
+    it('rejects a key from the millisecond at which it expires, even if its record is cached', async () => {
       const { secret } = await aKey({ expiresAtMs: clock.nowMs() + 5_000 })
       clock.advanceMs(4_999)
       expect(await getKind(verify(secret))).to.equal('verified')
@@ -175,7 +175,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         expect([await getKind(verify(secret)), await getKind(verify(absent))]).to.deep.equal(['verified', 'invalid'])
       })
 
-      it('an outage is an error, is not cached, and counts as no failure, also for a record that has expired', async () => {
+      it('an outage is an error, is not cached, and does not count as a failure, even for a record that has expired', async () => {
         const { secret } = await aKey()
         for (const passedMs of [0, CACHED_MS]) {
           clock.advanceMs(passedMs)
@@ -283,7 +283,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         expect(await getKind(verify((await aKey({ keyId: 'key_two' })).secret))).to.equal('verified')
       })
 
-      it('a key that waits is locked out without a lookup if its IP address reaches the limit meanwhile', async () => {
+      it('a key that waits is locked out without a lookup if its IP address reaches the limit in the meantime', async () => {
         const { secret } = await aKey()
         const release = store.hold()
         const guesses = inParallel(IN_FLIGHT, () => verify(aSecret()))

@@ -33,7 +33,7 @@ export function describeFailedAuthentications(
     /** Unix time in seconds at which the current minute ends. */
     const minuteEndSeconds = () => Math.floor(clock.nowMs() / 60_000) * 60 + 60
 
-    it('leave the whole limit for a new IP address, until the minute ends', async () => {
+    it('leave the full limit for a new IP address, until the minute ends', async () => {
       const untouched = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: PER_MINUTE, resetSeconds: minuteEndSeconds() }
       expect(await failures.peek(ADDRESS)).to.deep.equal(untouched)
     })

@@ -62,7 +62,7 @@ export function describeIdempotencyStore(
       }
     })
 
-    it('returns a claimed record on another replica and after a restart at once', async () => {
+    it('returns a claimed record immediately on another replica and after a restart', async () => {
       await idempotency.claim(aScope(), aRecord({ petId: 1n }))
       const another = await opened.reopen()
       expect(await another.claim(aScope(), aRecord({ petId: 2n }))).to.deep.equal(aRecord({ petId: 1n }))

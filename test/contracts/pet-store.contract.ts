@@ -87,7 +87,7 @@ export function describePetStore(name: string, open: () => Promise<OpenAdapter<P
       expect(await pets.list({ limit: 100 })).to.deep.equal(winners)
     })
 
-    it('finds an inserted pet on another replica and after a restart at once', async () => {
+    it('finds an inserted pet immediately on another replica and after a restart', async () => {
       await pets.insert(aPet({ id: 3n }))
       const another = await opened.reopen()
       expect(await another.find(3n)).to.deep.equal(aPet({ id: 3n }))

@@ -130,7 +130,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       }
     })
 
-    it('applies charges, refunds and bans on another replica at once', async () => {
+    it('applies charges, refunds and bans immediately on another replica', async () => {
       const rules = someQuotaRules({ limits: { minute: 3, day: 10 }, ban: someBanRules({ minStrikes: 3, graceMs: 0 }) })
       const another = await opened.reopen()
       const [first] = await take(2, rules)

@@ -40,7 +40,7 @@ describe('an admitted request', () => {
 })
 
 describe('a rejected request', () => {
-  it('costs nothing: a burst of 1,000 requests in a second uses only the 60 that are admitted', () => {
+  it('uses up no quota: a burst of 1,000 requests in a second uses only the 60 that are admitted', () => {
     const caller = new Caller()
     const verdicts = caller.takeMany(1000, NOON_MS, { everyMs: 1 })
     expect([count(verdicts, 'admitted'), count(verdicts, 'exhausted')]).to.deep.equal([60, 940])
@@ -100,7 +100,7 @@ describe('a ban', () => {
     })
   }
 
-  it('lasts 60 s, during which nothing remains, and requests neither extend it nor cost anything', () => {
+  it('lasts 60 s, during which 0 requests remain, and requests neither extend it nor use up quota', () => {
     const caller = new Caller()
     expect(caller.ban(NOON_MS)).to.equal(NOON_MS + 1001 + MINUTE_MS)
     const exhausted = { limit: 60, remaining: 0, resetSeconds: NOON_MS / 1000 + 62 }

@@ -47,7 +47,7 @@ describe('the failure limit of an IP address', () => {
     for (const response of [await withKey('rubbish'), await withKey(unknownKey()), await withTwoHeaders()]) expectLockedOut(response)
   })
 
-  it('does not count a missing key or another scheme: after 1,000 of them, the whole limit remains', async () => {
+  it('does not count a missing key or a different scheme: after 1,000 of them, the full limit remains', async () => {
     await inSequence(500, async () => {
       for (const headers of [{}, { authorization: 'Basic dXNlcjpwYXNz' }]) {
         const response = await api.send('/v1/pets', { headers })
@@ -99,7 +99,7 @@ describe('the failure limit of an IP address', () => {
     expect(await withKey(newKey)).to.have.property('status', 200)
   })
 
-  it('ends exactly after Retry-After, and not a second earlier, although requests continue meanwhile', async () => {
+  it('ends exactly after Retry-After, and not a second earlier, even if requests continue in the meantime', async () => {
     api.clock.advanceMs(12_345)
     await useUp()
     const retryAfterSeconds = Number((await withKey('rubbish')).headers['retry-after'])

@@ -114,7 +114,7 @@ describe('authentication', () => {
       expectError(await withAuthorization(['Basic dXNlcjpwYXNz', `Bearer ${key}`]), 401, 'invalid_api_key')
     })
 
-    it('rejects a key from the millisecond at which it expires, although it was verified before', async () => {
+    it('rejects a key from the millisecond at which it expires, even if it was verified before', async () => {
       const { secret } = await api.issueKey('pro', { expiresAtMs: api.clock.nowMs() + 1000 })
       api.clock.advanceMs(999)
       expect(await api.send('/v1/pets', { key: secret })).to.have.property('status', 200)

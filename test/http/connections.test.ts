@@ -153,7 +153,7 @@ describe('a connection', () => {
     expect((await api.send('/livez')).status).to.equal(200)
   })
 
-  it('is not upgraded, and ends after the response to an upgrade request', async () => {
+  it('is not upgraded, and closes after the response to an upgrade request', async () => {
     const get = head('GET /v1/pets?limit=1 HTTP/1.1', ['Host: pets', auth()])
     const upgrade = head('GET /v1/pets?limit=2 HTTP/1.1', ['Host: pets', auth(), 'Connection: Upgrade', 'Upgrade: websocket'])
     for (const bytes of [get + upgrade, get + upgrade + get]) {
@@ -248,7 +248,7 @@ describe('a connection', () => {
       expect(paths).to.deep.equal(['/first'])
     })
 
-    it('is not closed by draining before a complete request has its response, although half a request follows', async () => {
+    it('is not closed by draining before a complete request has its response, even if half a request follows', async () => {
       const waiting: (() => void)[] = []
       const { server, url } = await serve((_request, response) => void waiting.push(() => response.end()))
       const half = head('POST / HTTP/1.1', ['Host: pets', 'Content-Length: 2']) + '{'

@@ -84,7 +84,7 @@ describe('the docs page, in Chromium', function () {
     await page.getByRole('dialog').getByText('"Rex"').waitFor()
   })
 
-  it('sends requests to its own origin, even if the server URL of the document has another one', async () => {
+  it('sends requests to its own origin, even if the server URL of the document has a different one', async () => {
     const { page, problems } = await openDocs({ from: `http://localhost:${new URL(service.url).port}` })
     expect((await service.send('/openapi.json')).json.servers[0].url).to.equal(`${service.url}/v1`)
     await listPets(page, service.keys.free)

@@ -31,7 +31,7 @@ describe('the report of an API key', () => {
     })
   })
 
-  it('describes a key without any limits, which a changed plans file can cause', () => {
+  it('describes a key without any limits, which can result from a changed plans file', () => {
     const key = report(anApiKey('one', { plan: 'enterprise' }))
     expect(key).to.not.have.property('limits')
     expect(key).to.include({ ownLimits: false })

@@ -146,7 +146,7 @@ describe('the hash of a key in Redis', function () {
   }
 
   describe('expires', () => {
-    it('at the end of the day, also after an announcement', async () => {
+    it('at the end of the day, even after an announcement', async () => {
       const { quotas, control } = await aReplica({ clock: new MovableClock() })
       await takeOne(quotas, KEY, FREE)
       expect(await expiresInMs()).to.be.within(12 * HOUR_MS - 40_000, 12 * HOUR_MS - 30_000)
@@ -252,7 +252,7 @@ describe('the hash of a key in Redis', function () {
     })
   }
 
-  it('causes no error if it has another type: the replica decides locally', async () => {
+  it('causes no error if it has the wrong type: the replica decides locally', async () => {
     const replica = await aReplica()
     await takeOne(replica.quotas, KEY, FREE)
     await observer.client.set(quotaKey(KEY), 'corrupt')

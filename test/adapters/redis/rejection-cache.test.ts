@@ -53,7 +53,7 @@ describe('the rejection cache', () => {
     expect(await inSequence(2, () => fromCache())).to.deep.equal([false, false])
   })
 
-  it('calls the store for another record of the key, for a record that was just read, and after a refund', async () => {
+  it('calls the store for a different record of the key, for a record that was just read, and after a refund', async () => {
     const { cache, charge, fromCache } = await aCachedKey()
     expect(await fromCache({ version: 1, justRead: true })).to.equal(false)
     expect(await fromCache({ version: 0 })).to.equal(false)
