@@ -15,7 +15,7 @@ export interface UnionReplicas {
 }
 
 export async function startUnionReplicas(count: number, redisUrl: string): Promise<UnionReplicas> {
-  const servers = await Promise.all(Array.from({ length: count }, () => startOne(redisUrl)))
+  const servers = await Promise.all(Array.from({ length: count }, () => startUnionServer(redisUrl)))
   return {
     urls: servers.map(({ url }) => url),
     async dayUsed(key) {
@@ -28,7 +28,7 @@ export async function startUnionReplicas(count: number, redisUrl: string): Promi
   }
 }
 
-async function startOne(redisUrl: string) {
+async function startUnionServer(redisUrl: string) {
   const child = spawn(process.execPath, [UNION_SERVER, redisUrl], { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(child, 'spawn')
   const exit = once(child, 'exit')

@@ -25,7 +25,7 @@ function share({ own, shared }: { own?: QuotaState; shared?: QuotaState }, repli
   return limitToShare({ own, shared }, FREE, instant, replicas)
 }
 
-function left({ used }: QuotaState): number[] {
+function getRemaining({ used }: QuotaState): number[] {
   return [FREE.limits.minute - used.minute, FREE.limits.day - used.day]
 }
 
@@ -39,33 +39,33 @@ describe("a replica's share of a key without a known state", () => {
     [5000, [1, 1]],
   ] as const) {
     it(`is ${shares.join(' and ')} of 60 and 1,000 for ${replicas} replicas: rounded up`, () => {
-      expect(left(share({}, replicas))).to.deep.equal(shares)
+      expect(getRemaining(share({}, replicas))).to.deep.equal(shares)
     })
   }
 
   it('is new in each window, and granted once in a window', () => {
     let own = share({}, 4)
     for (let count = 0; count < 15; count++) ({ state: own } = decide(share({ own }, 4), FREE, NOON))
-    expect(left(share({ own }, 4))).to.deep.equal([0, 235])
-    expect(left(share({ own }, 4, NEXT_MINUTE))).to.deep.equal([15, 235])
-    expect(left(share({ own }, 4, at(NOON_MS + 86_400_000)))).to.deep.equal([15, 250])
+    expect(getRemaining(share({ own }, 4))).to.deep.equal([0, 235])
+    expect(getRemaining(share({ own }, 4, NEXT_MINUTE))).to.deep.equal([15, 235])
+    expect(getRemaining(share({ own }, 4, at(NOON_MS + 86_400_000)))).to.deep.equal([15, 250])
   })
 })
 
 describe("a replica's share of a key whose shared state is known", () => {
   it('is its part of the remaining requests, rounded up', () => {
-    expect(left(share({ shared: aState() }, 3))).to.deep.equal([17, 300])
-    expect(left(share({ shared: aState({ used: { minute: 59, day: 999 } }) }, 3))).to.deep.equal([1, 1])
-    expect(left(share({ shared: aState() }, 1))).to.deep.equal([50, 900])
+    expect(getRemaining(share({ shared: aState() }, 3))).to.deep.equal([17, 300])
+    expect(getRemaining(share({ shared: aState({ used: { minute: 59, day: 999 } }) }, 3))).to.deep.equal([1, 1])
+    expect(getRemaining(share({ shared: aState() }, 1))).to.deep.equal([50, 900])
   })
 
   it('is 0 if usage has reached or exceeded the limit', () => {
-    expect(left(share({ shared: aState({ used: { minute: 60, day: 1000 } }) }, 3))).to.deep.equal([0, 0])
-    expect(left(share({ shared: aState({ used: { minute: 90, day: 2000 } }) }, 3))).to.deep.equal([0, 0])
+    expect(getRemaining(share({ shared: aState({ used: { minute: 60, day: 1000 } }) }, 3))).to.deep.equal([0, 0])
+    expect(getRemaining(share({ shared: aState({ used: { minute: 90, day: 2000 } }) }, 3))).to.deep.equal([0, 0])
   })
 
   it('is its part of the limit in a window that has begun since', () => {
-    expect(left(share({ shared: aState() }, 3, NEXT_MINUTE))).to.deep.equal([20, 300])
+    expect(getRemaining(share({ shared: aState() }, 3, NEXT_MINUTE))).to.deep.equal([20, 300])
   })
 
   it('keeps ban, ban level, strikes and key version', () => {
@@ -77,9 +77,9 @@ describe("a replica's share of a key whose shared state is known", () => {
   it('adds up, over all replicas, to at most the remaining requests plus one for each replica but one', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 50 }), fc.nat({ max: 60 }), fc.nat({ max: 1000 }), (replicas, minute, day) => {
-        const [ofMinute = 0, ofDay = 0] = left(share({ shared: aState({ used: { minute, day } }) }, replicas))
-        expect(ofMinute * replicas).to.be.within(60 - minute, 60 - minute + replicas - 1)
-        expect(ofDay * replicas).to.be.within(1000 - day, 1000 - day + replicas - 1)
+        const [minuteShare = 0, dayShare = 0] = getRemaining(share({ shared: aState({ used: { minute, day } }) }, replicas))
+        expect(minuteShare * replicas).to.be.within(60 - minute, 60 - minute + replicas - 1)
+        expect(dayShare * replicas).to.be.within(1000 - day, 1000 - day + replicas - 1)
       }),
       { seed: 20_261_123 },
     )
