@@ -1,7 +1,8 @@
-// How many quota decisions a second, and what one costs: our one script against the stock limiters of rate-limiter-flexible.
+// Measures quota decisions per second and the cost of one decision: the script of the service and the stock limiters of
+// rate-limiter-flexible.
 // Build first, then: node bench/decisions.mjs [rounds] [decisions per round] [redis://… with an empty database]
-// Without a URL it starts a redis-server of its own on the loopback interface. All contenders run in this process, on the same Redis,
-// with the same client settings, in turns within each round; every request is admitted.
+// Without a URL, it starts a redis-server on the loopback interface. All candidates run in this process, on the same Redis, with the same
+// client settings, and take turns within each round. Every request is admitted.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -24,7 +25,7 @@ const [rounds, decisions] = [Number(process.argv[2] ?? 10), Number(process.argv[
 if (![rounds, decisions].every((each) => Number.isInteger(each) && each >= 1 && each <= 1_000_000)) {
   fail('usage: node bench/decisions.mjs [rounds] [decisions per round] [redis://… with an empty database]')
 }
-if (!existsSync(SRC)) fail(`${SRC.pathname} is not there: run 'npm run build' first`)
+if (!existsSync(SRC)) fail(`${SRC.pathname} does not exist: run 'npm run build' first`)
 const { makeRedisClient } = await import(new URL('adapters/redis/redis-client.js', SRC))
 const { RedisConnection } = await import(new URL('adapters/redis/redis-connection.js', SRC))
 const { FallbackQuotaStore } = await import(new URL('adapters/redis/fallback-quota-store.js', SRC))
@@ -33,8 +34,8 @@ const { RejectionCache } = await import(new URL('adapters/redis/rejection-cache.
 const { SystemClock } = await import(new URL('adapters/node/system-clock.js', SRC))
 
 const server = process.argv[4] === undefined ? await startRedis() : { url: process.argv[4], stop: () => {} }
-const operator = await connected(server.url)
-if ((await operator.dbsize()) > 0) fail(`The database of ${server.url} holds data: name an empty one`)
+const operator = await connect(server.url)
+if ((await operator.dbsize()) > 0) fail(`The database of ${server.url} contains data: pass the URL of an empty one`)
 try {
   await compare()
 } finally {
@@ -44,104 +45,115 @@ try {
 }
 
 async function compare() {
-  const contenders = [await ourStore(), await ourScript(), await stockWindow(), await stockUnion()]
-  for (const contender of contenders) await measure(contender, decisions)
+  const candidates = [await makeServiceStore(), await makeServiceScript(), await makeStockWindow(), await makeStockUnion()]
+  for (const candidate of candidates) await measure(candidate, decisions)
 
-  const measured = new Map(contenders.map(({ name }) => [name, []]))
+  const measured = new Map(candidates.map(({ name }) => [name, []]))
   for (let round = 0; round < rounds; round += 1) {
-    // Nobody always comes first.
-    const turn = contenders.map((_, index) => contenders[(index + round) % contenders.length])
-    for (const contender of turn) measured.get(contender.name).push(await measure(contender, decisions))
+    // Each round starts with a different candidate.
+    const turn = candidates.map((_, index) => candidates[(index + round) % candidates.length])
+    for (const candidate of turn) measured.get(candidate.name).push(await measure(candidate, decisions))
   }
-  for (const { close } of contenders) await close()
+  for (const { close } of candidates) await close()
 
   const version = /redis_version:(\S+)/.exec(await operator.info('server'))[1]
   console.log(`node ${process.version}, Redis ${version}, ${cpus().length} × ${cpus()[0]?.model}`)
   console.log(`${rounds} rounds of ${decisions} decisions each, ${CONCURRENCY} at a time, over ${KEYS} keys; medians of the rounds\n`)
-  console.log(row(['', 'decisions/s', 'p50 ms', 'p99 ms', 'client CPU µs', 'Redis CPU µs', 'bytes a key']))
-  for (const { name, keysOf } of contenders) {
-    const of = (what, digits) => median(measured.get(name).map((each) => each[what])).toFixed(digits)
-    const bytes = await bytesOf(keysOf('key_7'))
-    console.log(row([name, of('perSecond', 0), of('p50Ms', 2), of('p99Ms', 2), of('clientMicros', 1), of('redisMicros', 1), bytes]))
+  console.log(row(['', 'decisions/s', 'p50 ms', 'p99 ms', 'client CPU µs', 'Redis CPU µs', 'bytes per key']))
+  for (const { name, listRedisKeys } of candidates) {
+    const formatMedian = (metric, digits) => median(measured.get(name).map((each) => each[metric])).toFixed(digits)
+    const bytes = await sumBytes(listRedisKeys('key_7'))
+    console.log(
+      row([
+        name,
+        formatMedian('perSecond', 0),
+        formatMedian('p50Ms', 2),
+        formatMedian('p99Ms', 2),
+        formatMedian('clientMicros', 1),
+        formatMedian('redisMicros', 1),
+        bytes,
+      ]),
+    )
   }
   console.log('\nratio of decisions/s, client CPU and Redis CPU, medians of the rounds')
-  for (const { name: ours } of contenders.slice(0, 2)) {
-    for (const { name: stock } of contenders.slice(2)) {
-      const ratio = (what) => median(measured.get(ours).map((each, round) => each[what] / measured.get(stock)[round][what])).toFixed(2)
+  for (const { name: ours } of candidates.slice(0, 2)) {
+    for (const { name: stock } of candidates.slice(2)) {
+      const ratio = (metric) =>
+        median(measured.get(ours).map((each, round) => each[metric] / measured.get(stock)[round][metric])).toFixed(2)
       console.log(`${ours} : ${stock} = ${ratio('perSecond')}, ${ratio('clientMicros')}, ${ratio('redisMicros')}`)
     }
   }
 }
 
 /** The store of the service. */
-async function ourStore() {
+async function makeServiceStore() {
   const redis = new RedisConnection(server.url)
   const quotas = new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(redis, new SystemClock()), 1))
   await redis.connect()
   redis.breaker.onChange((isUp) => {
-    if (!isUp) fail('Redis did not respond within 90 ms: this machine is too busy to compare anything')
+    if (!isUp) fail('Redis did not respond within 90 ms: this machine is too busy for a comparison')
   })
   return {
-    name: 'our store, both windows and bans',
+    name: 'service store, both windows and bans',
     decide: async (keyId) => (await quotas.take(keyId, RULES, { version: 1 })).kind === 'admitted',
-    keysOf: (keyId) => [`quota:{${keyId}}`],
+    listRedisKeys: (keyId) => [`quota:{${keyId}}`],
     close: () => redis.close(),
   }
 }
 
-/** Without the fallback and the cache. */
-async function ourScript() {
+/** The script of the service, without the fallback and the cache. */
+async function makeServiceScript() {
   const redis = new RedisConnection(server.url)
   await redis.connect()
   return {
-    name: 'our script alone',
+    name: 'service script alone',
     decide: async (keyId) => (await redis.quotaHash.take(keyId, RULES, { version: 1 })).outcome === 'charged',
-    keysOf: (keyId) => [`quota:{${keyId}}`],
+    listRedisKeys: (keyId) => [`quota:{${keyId}}`],
     close: () => redis.close(),
   }
 }
 
-async function stockWindow() {
-  const storeClient = await connected(server.url)
-  const limiter = limiterOf(storeClient, 'minute', 'single')
-  return stock('RateLimiterRedis, one window', limiter, storeClient, (keyId) => [`single:${keyId}`])
+async function makeStockWindow() {
+  const storeClient = await connect(server.url)
+  const limiter = makeLimiter(storeClient, 'minute', 'single')
+  return makeStock('RateLimiterRedis, one window', limiter, storeClient, (keyId) => [`single:${keyId}`])
 }
 
-async function stockUnion() {
-  const storeClient = await connected(server.url)
-  const union = new RateLimiterUnion(limiterOf(storeClient, 'minute', 'minute'), limiterOf(storeClient, 'day', 'day'))
-  return stock('RateLimiterUnion, two windows', union, storeClient, (keyId) => [`minute:${keyId}`, `day:${keyId}`])
+async function makeStockUnion() {
+  const storeClient = await connect(server.url)
+  const union = new RateLimiterUnion(makeLimiter(storeClient, 'minute', 'minute'), makeLimiter(storeClient, 'day', 'day'))
+  return makeStock('RateLimiterUnion, two windows', union, storeClient, (keyId) => [`minute:${keyId}`, `day:${keyId}`])
 }
 
-function limiterOf(storeClient, window, keyPrefix) {
+function makeLimiter(storeClient, window, keyPrefix) {
   return new RateLimiterRedis({ storeClient, keyPrefix, points: LIMIT, duration: SECONDS[window] })
 }
 
-function stock(name, limiter, client, keysOf) {
+function makeStock(name, limiter, client, listRedisKeys) {
   const decide = (keyId) => limiter.consume(keyId).then(() => true)
-  return { name, decide, keysOf, close: async () => client.disconnect() }
+  return { name, decide, listRedisKeys, close: async () => client.disconnect() }
 }
 
 async function measure({ name, decide }, count) {
-  const tookMs = []
+  const durationsMs = []
   let left = count
   const redisBefore = await redisCpuMicros()
   const cpuBefore = process.cpuUsage()
-  const beganMs = performance.now()
+  const startMs = performance.now()
   const client = async () => {
     while (left > 0) {
       left -= 1
       const sentMs = performance.now()
-      if (!(await decide(`key_${left % KEYS}`))) throw new Error(`${name} refused a request`)
-      tookMs.push(performance.now() - sentMs)
+      if (!(await decide(`key_${left % KEYS}`))) throw new Error(`${name} rejected a request`)
+      durationsMs.push(performance.now() - sentMs)
     }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, client))
-  const elapsedMs = performance.now() - beganMs
+  const elapsedMs = performance.now() - startMs
   const { user, system } = process.cpuUsage(cpuBefore)
   const redisMicros = (await redisCpuMicros()) - redisBefore
 
-  const sorted = Float64Array.from(tookMs).sort()
+  const sorted = Float64Array.from(durationsMs).sort()
   return {
     perSecond: (count * 1_000) / elapsedMs,
     p50Ms: sorted[Math.floor(count * 0.5)],
@@ -157,7 +169,7 @@ async function redisCpuMicros() {
   return (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1_000_000
 }
 
-async function bytesOf(keys) {
+async function sumBytes(keys) {
   const sizes = await Promise.all(keys.map((key) => operator.memory('USAGE', key)))
   return sizes.reduce((sum, size) => sum + size, 0)
 }
@@ -171,23 +183,23 @@ function row([name, ...cells]) {
   return name.padEnd(34) + cells.map((cell) => `${cell}`.padStart(14)).join('')
 }
 
-async function connected(url) {
+async function connect(url) {
   const client = makeRedisClient(url)
   await client.connect()
   return client
 }
 
 async function startRedis() {
-  const port = await freePort()
+  const port = await findFreePort()
   const child = spawn('redis-server', ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'])
-  child.on('error', (error) => fail(`redis-server cannot be started (${error.message}): name a Redis instead`))
+  child.on('error', (error) => fail(`redis-server cannot be started (${error.message}): pass the URL of a Redis server instead`))
   process.on('exit', () => child.kill('SIGKILL'))
   for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) if (`${chunk}`.includes('Ready to accept')) break
   child.stdout.resume()
   return { url: `redis://127.0.0.1:${port}`, stop: () => child.kill('SIGKILL') }
 }
 
-async function freePort() {
+async function findFreePort() {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const { port } = probe.address()

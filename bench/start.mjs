@@ -1,5 +1,5 @@
-// How long from the start of `node` to the first 200 of an authenticated request: node bench/start.mjs [runs]
-// Build first. Everything stays on the loopback interface; at most 200 runs, one after another.
+// Measures the time from the start of `node` to the first 200 for an authenticated request: node bench/start.mjs [runs]
+// Build first. Uses only the loopback interface. Makes at most 200 runs, one at a time.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -10,9 +10,9 @@ const RUN_TIMEOUT_MS = 15_000
 
 const runs = Number(process.argv[2] ?? 20)
 if (!Number.isInteger(runs) || runs < 1 || runs > 200) fail('usage: node bench/start.mjs [runs, 1 to 200]')
-if (!existsSync(MAIN)) fail(`${MAIN} is not there: run 'npm run build' first`)
+if (!existsSync(MAIN)) fail(`${MAIN} does not exist: run 'npm run build' first`)
 
-// One more run before those that count fills the file cache.
+// The first run fills the file cache and is not measured.
 await timeToFirst200()
 const milliseconds = []
 for (let run = 0; run < runs; run++) milliseconds.push(await timeToFirst200())
@@ -30,10 +30,10 @@ async function timeToFirst200() {
   const closed = once(child, 'close')
   const timer = setTimeout(() => child.kill('SIGKILL'), RUN_TIMEOUT_MS)
   try {
-    const [, key, address] = await printedCommand(child.stdout)
-    const answer = await fetch(address, { headers: { authorization: `Bearer ${key}` } })
+    const [, key, url] = await readCurlCommand(child.stdout)
+    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
     const elapsedMs = performance.now() - startedMs
-    if (answer.status !== 200) throw new Error(`The first answer was ${answer.status} instead of 200`)
+    if (response.status !== 200) throw new Error(`The first response was ${response.status} instead of 200`)
     return elapsedMs
   } finally {
     clearTimeout(timer)
@@ -42,8 +42,8 @@ async function timeToFirst200() {
   }
 }
 
-/** The key and the address of the `curl` that the start-up notice ends with. */
-async function printedCommand(stdout) {
+/** Returns the key and the URL of the `curl` command at the end of the start-up notice. */
+async function readCurlCommand(stdout) {
   let text = ''
   for await (const chunk of stdout.iterator({ destroyOnReturn: false })) {
     text += chunk

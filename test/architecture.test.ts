@@ -91,7 +91,7 @@ describe('the import rules', function () {
   })
   afterEach(() => rmSync(root, { recursive: true }))
 
-  it('are observed by the sources', async () => {
+  it('are followed by the source files', async () => {
     expect(await findArchitectureViolations(process.cwd())).to.deep.equal([])
   })
 

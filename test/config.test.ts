@@ -217,7 +217,7 @@ describe('the settings', () => {
   })
 
   describe('PORT and ADMIN_PORT', () => {
-    it('must differ if both servers listen on the same host, or one on all hosts', () => {
+    it('must differ if both servers listen on the same host, or if one listens on all IP addresses', () => {
       for (const [HOST, ADMIN_HOST] of [
         ['127.0.0.1', '127.0.0.1'],
         ['0.0.0.0', '127.0.0.1'],
@@ -229,14 +229,14 @@ describe('the settings', () => {
       }
     })
 
-    it('may be equal on two hosts, if both are free ports, and for commands, which listen on neither', () => {
+    it('may be equal on two hosts, if both are 0, and for commands, which listen on neither', () => {
       expect(findProblems({ HOST: '10.0.0.1', PORT: '9090' })).to.deep.equal([])
       expect(findProblems({ PORT: '0', ADMIN_PORT: '0' })).to.deep.equal([])
       expect(findProblems({ PORT: '9090' }, 'command')).to.deep.equal([])
     })
   })
 
-  it('that are words accept only the documented words, and not the empty text', () => {
+  it('that are words accept only the documented words, and not an empty string', () => {
     for (const [name, texts] of [
       ['HOST', ['', ' ', 'local host', 'http://localhost', 'localhost\n', 'a/b']],
       ['ADMIN_HOST', ['', ' ', 'local host', 'a,b']],
@@ -364,7 +364,7 @@ describe('the settings', () => {
       expect(readConfig({})).not.to.have.property('distributed')
     })
 
-    it('are rejected with one error if they have another scheme, no host or white space', () => {
+    it('are rejected with one error if they have a different scheme, no host or white space', () => {
       const garbage = [
         'db',
         'db:1',

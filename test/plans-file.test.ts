@@ -71,7 +71,7 @@ describe('a plans file', () => {
     ['failedAuthenticationsPerMinute', 2_147_483_648, /^failedAuthenticationsPerMinute: must be/],
     ['failedAuthenticationsPerMinute', undefined, /^failedAuthenticationsPerMinute: must be/],
   ] satisfies [string, unknown, RegExp][]) {
-    it(`is rejected with one problem that names the place: ${path} = ${JSON.stringify(value)}`, () => {
+    it(`is rejected with one problem that names the path: ${path} = ${JSON.stringify(value)}`, () => {
       const [problem, ...others] = findProblemsWith(path, value)
       expect(problem).to.match(expected)
       expect(others).to.deep.equal([])

@@ -14,7 +14,7 @@ export const MAX_LIMIT = 2_147_483_647
 export type Limits = Readonly<Record<WindowName, number>>
 
 export interface BanRules {
-  /** A rejection is a strike only if it comes later than this after the minute's first rejection. */
+  /** The grace period. A rejection is a strike only if it occurs later than this after the first rejection of the minute. */
   readonly graceMs: number
   /** A key is banned at this number of strikes in one minute, or at its minute limit if that is higher. */
   readonly minStrikes: number
@@ -44,18 +44,18 @@ export interface QuotaState {
   readonly bannedUntilMs: number
   /** Number of bans in a row, 0 once they are forgotten. */
   readonly banLevel: number
-  /** The version of the key's record that decided last, or the announced version if that is higher; 0 if none is known. */
+  /** The version of the key's record in the last decision, or the announced version if that is higher. 0 if no version is known. */
   readonly keyVersion: number
 }
 
-/** The version of the key's record by which a request is decided. */
+/** The version of the key's record that a decision is based on. */
 export interface KeyVersion {
   readonly version: number
   /** The record was read from its store for this request. It applies even if a higher version is known. */
   readonly justRead?: boolean
 }
 
-/** What a replica decided by itself. Usage in windows that have ended is ignored. */
+/** Usage that a replica reports: what it granted locally, or a refund. Usage in windows that have ended is ignored. */
 export interface UsageDelta {
   readonly window: WindowNumbers
   /** Rejections in this minute that were strikes, 0 or more. */
@@ -77,7 +77,7 @@ export interface WindowQuota {
 export interface Quota extends Readonly<Record<WindowName, WindowQuota>> {
   /** Unix time in milliseconds, by the clock that decided. */
   readonly nowMs: number
-  /** The window with the fewest requests left (on a tie, the day). For a rejected caller, what it has to wait for. */
+  /** The window with the fewest requests left (on a tie, the day). For a rejected request, describes what the caller has to wait for. */
   readonly binding: WindowQuota
 }
 
@@ -119,18 +119,18 @@ export interface Decision {
 
 /** Unix time in milliseconds from which the state is equivalent to no state. */
 export function expiresAtMs(state: QuotaState, { forgetAfterMs }: Pick<BanRules, 'forgetAfterMs'>): number {
-  // Without its phase, so that a minute that spans midnight is over, too.
+  // Ignores the phase of the minute, which gives a later time, so that a minute that spans midnight has ended as well.
   const windowEndsMs = Object.values(mapWindows((name) => (state.window[name] + 1) * WINDOWS[name].seconds * 1000))
   return Math.max(...windowEndsMs, state.banLevel > 0 ? state.bannedUntilMs + forgetAfterMs : 0)
 }
 
-/** Decides one request. `stored` is undefined for a key without a state. `delta` counts as if it had happened just before. */
+/** Decides one request. `stored` is undefined for a key without a state. `delta` is counted before the decision. */
 export function decide(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, delta?: UsageDelta): Decision {
   const { charged, state } = transition(stored, rules, at, delta)
   return { verdict: toVerdict(state, rules, at, { charged }), state }
 }
 
-/** The part of a decision that a store has to do in one atomic step. */
+/** The part of a decision that a store has to make in one atomic step. */
 function transition(
   stored: QuotaState | undefined,
   rules: QuotaRules,
@@ -139,7 +139,7 @@ function transition(
 ): { charged: boolean; state: QuotaState } {
   const state = delta ? reconcile(stored, rules, at, delta) : rollForward(stored, rules.ban, at)
   if (isBanned(state, at)) return { charged: false, state }
-  if (exhaustedWindows(state, rules.limits).length > 0) return { charged: false, state: addRejection(state, rules, at) }
+  if (listExhaustedWindows(state, rules.limits).length > 0) return { charged: false, state: addRejection(state, rules, at) }
   return { charged: true, state: { ...state, used: mapWindows((name) => state.used[name] + 1) } }
 }
 
@@ -148,7 +148,7 @@ export function toVerdict(state: QuotaState, rules: QuotaRules, at: Instant, { c
   return charged ? { kind: 'admitted', quota: toQuota(state, rules.limits, at), charge: state.window } : toRejection(state, rules, at)
 }
 
-/** Whether the caller's record of the key is older than one that decided before or was announced. If so, it must not decide. */
+/** Whether the caller's record of the key is older than one in an earlier decision or announcement. A stale record must not be used. */
 export function isStale({ version, justRead }: KeyVersion, stored: QuotaState | undefined, announcedVersion = 0): boolean {
   return !justRead && version < Math.max(stored?.keyVersion ?? 0, announcedVersion)
 }
@@ -164,17 +164,17 @@ export function refund(
   return { quota: toUsage(state, rules, at).quota, state }
 }
 
-/** One request less in the windows of its charge. */
+/** Returns a delta that subtracts one request in the windows of its charge. */
 export function toRefundDelta(charge: Charge): UsageDelta {
   return { window: charge, strikes: 0, used: mapWindows(() => -1) }
 }
 
-/** Adds what a replica decided by itself. Decides no request. */
+/** Adds the usage and the strikes of a delta. Does not decide a request. */
 export function reconcile(stored: QuotaState | undefined, rules: QuotaRules, at: Instant, delta: UsageDelta): QuotaState {
   const state = rollForward(stored, rules.ban, at)
   const isCurrent = (name: WindowName) => delta.window[name] === state.window[name]
   const used = mapWindows((name) => Math.max(0, state.used[name] + (isCurrent(name) ? delta.used[name] : 0)))
-  // If the ban was lifted since, the state has no first rejection, and earlier strikes must not count.
+  // If a ban has been lifted in the meantime, the state has no first rejection, and earlier strikes must not count.
   const strikes = isCurrent('minute') && state.firstRejectionMs !== undefined && !isBanned(state, at) ? delta.strikes : 0
   return strikes > 0 ? addStrikes({ ...state, used }, strikes, rules, at) : { ...state, used }
 }
@@ -192,7 +192,7 @@ export function unban({ window, used, keyVersion }: QuotaState): QuotaState {
   return { window, used, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion }
 }
 
-/** Returns the state at this instant: the counts of ended windows are zero, and bans that are long over are forgotten. */
+/** Returns the state at this instant: the counts of ended windows are zero, and bans that ended long ago are forgotten. */
 export function rollForward(stored: QuotaState | undefined, ban: BanRules, at: Instant): QuotaState {
   const window = mapWindows((name) => currentWindow(name, stored, at))
   if (!stored) return { window, used: mapWindows(() => 0), strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 0 }
@@ -210,18 +210,18 @@ export function rollForward(stored: QuotaState | undefined, ban: BanRules, at: I
   }
 }
 
-/** If the clock steps back to before the start of a window, as in a failover, that window must not open a second time. */
+/** If the clock steps back to before the start of a window, as in a failover, that window must not start again. */
 function currentWindow(name: WindowName, stored: QuotaState | undefined, at: Instant): number {
   const byClock = windowNumber(name, at)
   return stored?.window[name] === byClock + 1 ? byClock + 1 : byClock
 }
 
-/** The day first: on a tie it is the window to report. */
-function exhaustedWindows(state: QuotaState, limits: Limits): WindowName[] {
+/** Lists the day first, because on a tie it is the window to report. */
+function listExhaustedWindows(state: QuotaState, limits: Limits): WindowName[] {
   return (['day', 'minute'] as const).filter((name) => state.used[name] >= limits[name])
 }
 
-/** Requests that were in flight when the limit was reached are not strikes: hence the grace after the first rejection. */
+/** Requests that were in flight when the limit was reached must not be strikes, so a grace period follows the first rejection. */
 function addRejection(state: QuotaState, rules: QuotaRules, at: Instant): QuotaState {
   if (state.firstRejectionMs === undefined) return { ...state, firstRejectionMs: at.nowMs }
   if (at.nowMs - state.firstRejectionMs <= rules.ban.graceMs) return state
@@ -260,14 +260,14 @@ function toRejectedQuota(
   at: Instant,
 ): { quota: Quota; admittedAgainMs: number; window: WindowName | undefined } {
   const banEndsMs = isBanned(state, at) ? state.bannedUntilMs : 0
-  const [last] = exhaustedWindows(state, limits)
+  const [last] = listExhaustedWindows(state, limits)
     .map((name) => ({ name, resetMs: windowResetSeconds(name, state.window[name], at) * 1000 }))
     .toSorted((a, b) => b.resetMs - a.resetMs)
   const admittedAgainMs = Math.max(banEndsMs, last?.resetMs ?? 0)
   const window = last?.resetMs === admittedAgainMs ? last.name : undefined
 
   const binding = { limit: limits[window ?? 'minute'], remaining: 0, resetSeconds: Math.ceil(admittedAgainMs / 1000) }
-  // During a ban no window has requests left, whatever was charged.
+  // During a ban, 0 requests remain in both windows, regardless of usage.
   const windows = banEndsMs > 0 ? mapWindows((name) => ({ ...binding, limit: limits[name] })) : toQuota(state, limits, at)
   return { quota: { nowMs: at.nowMs, minute: windows.minute, day: windows.day, binding }, admittedAgainMs, window }
 }

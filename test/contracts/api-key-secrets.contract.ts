@@ -33,7 +33,7 @@ export function describeApiKeySecrets(name: string, make: () => ApiKeySecrets): 
       expect(hint).to.have.lengthOf.below(15)
     })
 
-    it('in the same format from elsewhere are accepted', () => {
+    it('generated elsewhere in the same format are accepted', () => {
       for (const random of ['0'.repeat(30), 'z'.repeat(30), 'abcdefghijklmnopqrstuvwxyzABCD', '012345678901234567890123456789']) {
         const secret = `pst_live_${random}${base62(slowCrc32(random))}`
         expect(secrets.hash(secret)).to.equal(createHash('sha256').update(secret).digest('hex'))

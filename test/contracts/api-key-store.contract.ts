@@ -6,17 +6,17 @@ import type { ApiKeyStore } from '../../src/core/ports/api-key-store.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { until } from '../support/until.js'
 import { anApiKey, aSecretHash, shuffled } from '../support/builders.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { rejection } from './rejection.js'
 
 const HOUR_MS = 60 * 60 * 1000
 
-type OpenApiKeyStore = (clock: MovableClock) => Promise<Opened<ApiKeyStore>>
+type OpenApiKeyStore = (clock: MovableClock) => Promise<OpenAdapter<ApiKeyStore>>
 
 export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?: Outage): void {
   describe(`the API key store ${name}`, () => {
     let clock: MovableClock
-    let opened: Opened<ApiKeyStore>
+    let opened: OpenAdapter<ApiKeyStore>
     let keys: ApiKeyStore
 
     beforeEach(async () => {
@@ -45,7 +45,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       })
     }
 
-    it('returns undefined for an unknown secret hash, a part of one, and one in another letter case', async () => {
+    it('returns undefined for an unknown secret hash, a part of one, and one that differs only in letter case', async () => {
       const secretHash = 'abcdef0123456789'.repeat(4)
       expect(await keys.findBySecretHash(secretHash)).to.equal(undefined)
       await keys.insert(anApiKey('one', { secretHash }))
@@ -53,7 +53,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       for (const other of others) expect(await keys.findBySecretHash(other)).to.equal(undefined)
     })
 
-    it('returns undefined for an unknown key ID, a part of one, and one in another letter case', async () => {
+    it('returns undefined for an unknown key ID, a part of one, and one that differs only in letter case', async () => {
       expect(await keys.findById('key_one')).to.equal(undefined)
       await keys.insert(anApiKey('one'))
       for (const other of ['key_two', 'KEY_ONE', 'key_on', 'key_one0', '', aSecretHash('one'), '^key', '.*']) {
@@ -76,22 +76,24 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect(await keys.insert(anApiKey('two'))).to.equal('inserted')
     })
 
-    for (const [what, twin] of [
-      ['secret hash', (index: number) => anApiKey(`twin${index}`, { secretHash: aSecretHash('one') })],
-      ['key ID', (index: number) => anApiKey(`twin${index}`, { keyId: 'key_one' })],
+    for (const [what, duplicate] of [
+      ['secret hash', (index: number) => anApiKey(`duplicate${index}`, { secretHash: aSecretHash('one') })],
+      ['key ID', (index: number) => anApiKey(`duplicate${index}`, { keyId: 'key_one' })],
     ] satisfies [string, (index: number) => ApiKey][]) {
       it(`inserts exactly one of 50 keys with the same ${what} concurrently on two replicas`, async () => {
         const replicas = [keys, await opened.reopen()] as const
-        const twins = Array.from({ length: 50 }, (_, index) => twin(index))
-        const outcomes = await Promise.all(twins.map((key, index) => (replicas[index % 2] as ApiKeyStore).insert(key)))
-        const winner = twins[outcomes.indexOf('inserted')]
+        const duplicates = Array.from({ length: 50 }, (_, index) => duplicate(index))
+        const outcomes = await Promise.all(duplicates.map((key, index) => (replicas[index % 2] as ApiKeyStore).insert(key)))
+        const winner = duplicates[outcomes.indexOf('inserted')]
         expect(outcomes.filter((outcome) => outcome === 'inserted')).to.have.lengthOf(1)
-        const found = await Promise.all([...new Set(twins.map(({ secretHash }) => secretHash))].map((hash) => keys.findBySecretHash(hash)))
+        const found = await Promise.all(
+          [...new Set(duplicates.map(({ secretHash }) => secretHash))].map((hash) => keys.findBySecretHash(hash)),
+        )
         expect(found.filter((key) => key !== undefined)).to.deep.equal([winner])
       })
     }
 
-    it('finds an inserted key on another replica and after a restart at once', async () => {
+    it('finds an inserted key immediately on another replica and after a restart', async () => {
       await keys.insert(anApiKey())
       expect(await (await opened.reopen()).findBySecretHash(anApiKey().secretHash)).to.deep.equal(anApiKey())
     })
@@ -152,14 +154,14 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect(await keys.findById('key_two')).to.deep.equal(anApiKey('two'))
     })
 
-    it('leaves a key unchanged that is already revoked', async () => {
+    it('leaves a key that is already revoked unchanged', async () => {
       await keys.insert(anApiKey('one'))
       const revoked = await keys.revoke('key_one', 1_000)
       for (const atMs of [2_000, 500]) expect(await keys.revoke('key_one', atMs)).to.deep.equal(revoked)
       expect(await keys.findById('key_one')).to.deep.equal(revoked)
     })
 
-    it('changes no plan of a revoked key, and returns undefined', async () => {
+    it('does not change the plan of a revoked key, and returns undefined', async () => {
       const revoked = anApiKey('one', { revokedAtMs: 5 })
       await keys.insert(revoked)
       expect(await keys.changePlan('key_one', { plan: 'pro' })).to.equal(undefined)
@@ -197,7 +199,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
       expect(await replicas[1].findById('key_one')).to.deep.equal(revoked[0])
     })
 
-    it('never loses a revocation to a concurrent plan change, which is stored and returned, or neither', async () => {
+    it('never loses a revocation to a concurrent plan change, which is either stored and returned, or neither', async () => {
       const replicas = [keys, await opened.reopen()] as const
       for (let index = 0; index < 10; index++) {
         await keys.insert(anApiKey(`k${index}`))
@@ -260,7 +262,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
 
 export function describeApiKeyStoreOutages(name: string, open: OpenApiKeyStore, outage: Outage): void {
   describe(`the API key store ${name}, during an outage`, () => {
-    let opened: Opened<ApiKeyStore>
+    let opened: OpenAdapter<ApiKeyStore>
     let keys: ApiKeyStore
 
     beforeEach(async () => {

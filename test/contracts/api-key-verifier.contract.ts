@@ -10,7 +10,7 @@ import type { Clock } from '../../src/core/ports/clock.js'
 import type { FailedAuthentications } from '../../src/core/ports/failed-authentications.js'
 import { heapUsedAfterCollection } from '../support/heap.js'
 import { MovableClock } from '../support/movable-clock.js'
-import { inSequence, times } from '../support/verdicts.js'
+import { inSequence, inParallel } from '../support/verdicts.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { anApiKey } from '../support/builders.js'
 import { rejection } from './rejection.js'
@@ -49,7 +49,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
     })
 
     const verify = (secret: string, address = ADDRESS) => verifier.verify(secret, address)
-    const kindOf = async (verification: Promise<Verification>) => (await verification).kind
+    const getKind = async (verification: Promise<Verification>) => (await verification).kind
     const failuresLeft = async () => (await failures.peek(ADDRESS)).remaining
     const minuteEndSeconds = () => Math.floor(clock.nowMs() / 60_000) * 60 + 60
     const quota = (remaining: number) => ({ nowMs: clock.nowMs(), limit: PER_MINUTE, remaining, resetSeconds: minuteEndSeconds() })
@@ -86,9 +86,9 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         const expected = [4, 3, 2, 1, 0].map((remaining) => ({ kind: 'invalid', quota: quota(remaining) }))
         expect(verifications).to.deep.equal([...expected, { kind: 'locked-out', quota: quota(0) }, { kind: 'locked-out', quota: quota(0) }])
         clock.advanceMs(29_999)
-        expect(await kindOf(verify(secret))).to.equal('locked-out')
+        expect(await getKind(verify(secret))).to.equal('locked-out')
         clock.advanceMs(1)
-        expect(await kindOf(verify(secret))).to.equal('invalid')
+        expect(await getKind(verify(secret))).to.equal('invalid')
       })
     }
 
@@ -98,16 +98,16 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       expect(store.queries).to.deep.equal([])
     })
 
-    it('rejects a key from the millisecond at which it expires, although its record is cached', async () => {
+    it('rejects a key from the millisecond at which it expires, even if its record is cached', async () => {
       const { secret } = await aKey({ expiresAtMs: clock.nowMs() + 5_000 })
       clock.advanceMs(4_999)
-      expect(await kindOf(verify(secret))).to.equal('verified')
+      expect(await getKind(verify(secret))).to.equal('verified')
       clock.advanceMs(1)
-      expect(await kindOf(verify(secret))).to.equal('invalid')
+      expect(await getKind(verify(secret))).to.equal('invalid')
     })
 
     describe('caches records:', () => {
-      it('a key, and an absent key, that is sent repeatedly is one query', async () => {
+      it('a key that is sent repeatedly costs one query, whether it exists or not', async () => {
         const [{ secret }, absent] = [await aKey(), aSecret()]
         await inSequence(4, async () => {
           await Promise.all([verify(secret), verify(absent)])
@@ -118,11 +118,11 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
           .and.have.lengthOf(2)
       })
 
-      it('50 concurrent lookups of a key from many IP addresses are one query, also when its record has just expired', async () => {
+      it('50 concurrent lookups of a key from many IP addresses cost one query, even if its record has just expired', async () => {
         const { secret, key } = await aKey()
         for (const queries of [1, 2]) {
           const release = store.hold()
-          const verifications = times(50, (index) => verify(secret, `198.51.100.${index}`))
+          const verifications = inParallel(50, (index) => verify(secret, `198.51.100.${index}`))
           release()
           for (const verification of await verifications) expect(verification).to.deep.equal({ kind: 'verified', key })
           expect(store.queries).to.have.lengthOf(queries)
@@ -131,12 +131,12 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       })
 
       it('each of 200 concurrent keys gets its own record', async () => {
-        const issued = await times(200, (index) => aKey({ keyId: `key_${index}` }))
-        const verifications = await times(200, (index) => verify(issued[index]?.secret ?? ''))
+        const issued = await inParallel(200, (index) => aKey({ keyId: `key_${index}` }))
+        const verifications = await inParallel(200, (index) => verify(issued[index]?.secret ?? ''))
         expect(verifications).to.deep.equal(issued.map(({ key }) => ({ kind: 'verified', key })))
       })
 
-      it('a revocation applies on every replica within 10 s, although the key is in constant use', async () => {
+      it('a revocation applies on every replica within 10 s, even if the key is in constant use', async () => {
         const { secret, key } = await aKey()
         const replicas = [verifier, makeVerifier()]
         for (const replica of replicas) await replica.verify(secret, ADDRESS)
@@ -145,7 +145,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
           for (const replica of replicas) await replica.verify(secret, OTHER_ADDRESS)
           clock.advanceMs(100)
         }
-        for (const replica of replicas) expect(await kindOf(replica.verify(secret, ADDRESS))).to.equal('invalid')
+        for (const replica of replicas) expect(await getKind(replica.verify(secret, ADDRESS))).to.equal('invalid')
       })
 
       it('a key that is stored after a failed lookup is verified within 10 s', async () => {
@@ -153,7 +153,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         await verify(secret)
         await store.insert(anApiKey('one', publicPart))
         clock.advanceMs(CACHED_MS)
-        expect(await kindOf(verify(secret))).to.equal('verified')
+        expect(await getKind(verify(secret))).to.equal('verified')
       })
 
       it('the 10 s include the time of the query', async () => {
@@ -172,17 +172,17 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         const [{ secret }, absent] = [await aKey(), aSecret()]
         await Promise.all([verify(secret), verify(absent)])
         store.failWith(OUTAGE)
-        expect([await kindOf(verify(secret)), await kindOf(verify(absent))]).to.deep.equal(['verified', 'invalid'])
+        expect([await getKind(verify(secret)), await getKind(verify(absent))]).to.deep.equal(['verified', 'invalid'])
       })
 
-      it('an outage is an error, is not cached, and counts as no failure, also for a record that has expired', async () => {
+      it('an outage is an error, is not cached, and does not count as a failure, even for a record that has expired', async () => {
         const { secret } = await aKey()
         for (const passedMs of [0, CACHED_MS]) {
           clock.advanceMs(passedMs)
           store.failWith(OUTAGE)
           expect(await rejection(verify(secret))).to.equal(OUTAGE)
           store.failWith()
-          expect(await kindOf(verify(secret))).to.equal('verified')
+          expect(await getKind(verify(secret))).to.equal('verified')
         }
         expect(await failuresLeft()).to.equal(PER_MINUTE)
       })
@@ -192,7 +192,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         await verify(secret)
         await store.revoke(key.keyId, 1)
         verifier.forget(key.secretHash)
-        expect(await kindOf(verify(secret))).to.equal('invalid')
+        expect(await getKind(verify(secret))).to.equal('invalid')
         await useUp()
         verifier.forget(key.secretHash)
         await verify(secret)
@@ -200,18 +200,18 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       })
 
       it('the number of records is bounded: of 12,000 keys, the last is cached and the first is new again', async () => {
-        const issued = await times(12_000, (index) => aKey({ keyId: `key_${index}` }))
+        const issued = await inParallel(12_000, (index) => aKey({ keyId: `key_${index}` }))
         const [first, last] = [issued[0], issued.at(-1)]
         for (const { secret } of issued) await verify(secret)
         await useUp()
-        expect(await kindOf(verify(last?.secret ?? ''))).to.equal('verified')
-        expect(await kindOf(verify(first?.secret ?? ''))).to.equal('locked-out')
+        expect(await getKind(verify(last?.secret ?? ''))).to.equal('verified')
+        expect(await getKind(verify(first?.secret ?? ''))).to.equal('locked-out')
         expect(store.queries).to.have.lengthOf(12_000)
       })
 
       it('every one of 12,000 concurrent lookups gets a result, although fewer records are kept', async () => {
         const release = store.hold()
-        const verifications = times(12_000, (index) => kindOf(verify(aSecret(), `address ${index}`)))
+        const verifications = inParallel(12_000, (index) => getKind(verify(aSecret(), `address ${index}`)))
         release()
         expect(new Set(await verifications)).to.deep.equal(new Set(['invalid']))
       })
@@ -222,12 +222,12 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         const [known, other] = [await aKey({ keyId: 'key_known' }), await aKey({ keyId: 'key_other' })]
         await verify(known.secret)
         const release = store.hold()
-        const guesses = times(20, () => kindOf(verify(aSecret())))
+        const guesses = inParallel(20, () => getKind(verify(aSecret())))
         await microtasks()
         expect(store.queries).to.have.lengthOf(1 + IN_FLIGHT)
         store.failWith()
-        expect(await kindOf(verify(other.secret, OTHER_ADDRESS))).to.equal('verified')
-        expect(await kindOf(verify(known.secret))).to.equal('verified')
+        expect(await getKind(verify(other.secret, OTHER_ADDRESS))).to.equal('verified')
+        expect(await getKind(verify(known.secret))).to.equal('verified')
         release()
         await guesses
       })
@@ -235,14 +235,14 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       it(`slow lookups of an IP address neither raise its limit of ${IN_FLIGHT} nor prolong an outage`, async () => {
         const { secret } = await aKey()
         const releaseSlow = store.hold()
-        const slow = times(IN_FLIGHT - 1, () => verify(aSecret()))
+        const slow = inParallel(IN_FLIGHT - 1, () => verify(aSecret()))
         await microtasks()
         store.failWith(OUTAGE)
         expect(await rejection(verify(secret))).to.equal(OUTAGE)
         store.failWith()
-        expect(await kindOf(verify(secret))).to.equal('verified')
+        expect(await getKind(verify(secret))).to.equal('verified')
         const release = store.hold()
-        const later = times(2, () => verify(aSecret()))
+        const later = inParallel(2, () => verify(aSecret()))
         await microtasks()
         expect(store.queries).to.have.lengthOf(IN_FLIGHT - 1 + 2 + 1)
         releaseSlow()
@@ -251,7 +251,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       })
 
       it('of 100 keys guessed at once, exactly as many are invalid as the limit allows, and at most 3 more are looked up', async () => {
-        const kinds = await times(100, () => kindOf(verify(aSecret())))
+        const kinds = await inParallel(100, () => getKind(verify(aSecret())))
         expect(kinds.filter((kind) => kind === 'invalid')).to.have.lengthOf(PER_MINUTE)
         expect(kinds.filter((kind) => kind === 'locked-out')).to.have.lengthOf(100 - PER_MINUTE)
         expect(store.queries.length).to.be.within(PER_MINUTE, PER_MINUTE + IN_FLIGHT - 1)
@@ -264,8 +264,8 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
           peeks += 1
           return peek(address)
         }
-        const issued = await times(1_000, (index) => aKey({ keyId: `key_${index}` }))
-        const kinds = await times(1_000, (index) => kindOf(verify(issued[index]?.secret ?? '')))
+        const issued = await inParallel(1_000, (index) => aKey({ keyId: `key_${index}` }))
+        const kinds = await inParallel(1_000, (index) => getKind(verify(issued[index]?.secret ?? '')))
         expect(new Set(kinds)).to.deep.equal(new Set(['verified']))
         expect(peeks).to.equal(1_000)
       })
@@ -278,15 +278,15 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         for (const sent of [secret, absent, aSecret(), 'malformed'])
           expect(await verify(sent)).to.deep.equal({ kind: 'locked-out', quota: quota(0) })
         expect(store.queries).to.have.lengthOf(1)
-        expect(await kindOf(verify(secret, OTHER_ADDRESS))).to.equal('verified')
+        expect(await getKind(verify(secret, OTHER_ADDRESS))).to.equal('verified')
         clock.advanceSeconds(60)
-        expect(await kindOf(verify((await aKey({ keyId: 'key_two' })).secret))).to.equal('verified')
+        expect(await getKind(verify((await aKey({ keyId: 'key_two' })).secret))).to.equal('verified')
       })
 
-      it('a key that waits is locked out without a lookup if its IP address reaches the limit meanwhile', async () => {
+      it('a key that waits is locked out without a lookup if its IP address reaches the limit in the meantime', async () => {
         const { secret } = await aKey()
         const release = store.hold()
-        const guesses = times(IN_FLIGHT, () => verify(aSecret()))
+        const guesses = inParallel(IN_FLIGHT, () => verify(aSecret()))
         const waiting = verify(secret)
         await microtasks()
         await useUp()
@@ -296,23 +296,23 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         await guesses
       })
 
-      it('a key that this replica found before is verified behind such an IP address, and its record is still refreshed', async () => {
+      it('a key that this replica found before is verified even for such an IP address, and its record is still refreshed', async () => {
         const { secret, key } = await aKey()
         await verify(secret)
         await useUp()
-        expect(await kindOf(verify(secret))).to.equal('verified')
+        expect(await getKind(verify(secret))).to.equal('verified')
         expect(store.queries).to.have.lengthOf(1)
         clock.advanceMs(CACHED_MS)
-        expect(await kindOf(verify(secret))).to.equal('verified')
+        expect(await getKind(verify(secret))).to.equal('verified')
         expect(store.queries).to.have.lengthOf(2)
         await store.revoke(key.keyId, 1)
         clock.advanceMs(CACHED_MS)
-        expect(await kindOf(verify(secret))).to.equal('locked-out')
+        expect(await getKind(verify(secret))).to.equal('locked-out')
       })
 
       it('an outage fails the lookups in flight and those that wait, without further queries, and is over when the store is back', async () => {
-        const issued = await times(50, (index) => aKey({ keyId: `key_${index}` }))
-        const verifyAll = () => times(50, (index) => kindOf(verify(issued[index]?.secret ?? '')).catch((error: unknown) => error))
+        const issued = await inParallel(50, (index) => aKey({ keyId: `key_${index}` }))
+        const verifyAll = () => inParallel(50, (index) => getKind(verify(issued[index]?.secret ?? '')).catch((error: unknown) => error))
         store.failWith(OUTAGE)
         expect(new Set(await verifyAll())).to.deep.equal(new Set([OUTAGE]))
         expect(store.queries.length).to.be.at.most(IN_FLIGHT)
@@ -325,7 +325,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         ['quota', () => (failures.peek = () => (Reflect.deleteProperty(failures, 'peek'), Promise.reject(new TypeError('A bug'))))],
       ] as const) {
         it(`any other error of a ${what} fails only its own verification`, async () => {
-          const issued = await times(20, (index) => aKey({ keyId: `key_${index}` }))
+          const issued = await inParallel(20, (index) => aKey({ keyId: `key_${index}` }))
           failOnce()
           const settled = await Promise.allSettled(issued.map(({ secret }) => verify(secret)))
           expect(settled.filter(({ status }) => status === 'rejected')).to.have.lengthOf(1)
@@ -348,12 +348,12 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
   })
 }
 
-/** Its last character is another one. */
+/** Returns the secret with a different last character. */
 function mistyped(secret: string): string {
   return secret.slice(0, -1) + (secret.endsWith('0') ? '1' : '0')
 }
 
-/** Lets everything run that waits for no I/O. */
+/** Runs everything that does not wait for I/O. */
 function microtasks(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

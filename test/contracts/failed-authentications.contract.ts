@@ -1,21 +1,21 @@
 import { expect } from 'chai'
 import type { FailedAuthentications } from '../../src/core/ports/failed-authentications.js'
 import { MovableClock } from '../support/movable-clock.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 
 const ADDRESS = '192.0.2.1'
 const PER_MINUTE = 5
 
 export function describeFailedAuthentications(
   name: string,
-  open: (perMinute: number, clock: MovableClock) => Promise<Opened<FailedAuthentications>>,
+  open: (perMinute: number, clock: MovableClock) => Promise<OpenAdapter<FailedAuthentications>>,
   outage?: Outage,
   /** How many commands the engine has executed so far. */
   countCommands?: () => Promise<number>,
 ): void {
   describe(`the failed authentications of an IP address ${name}`, () => {
     let clock: MovableClock
-    let opened: Opened<FailedAuthentications>
+    let opened: OpenAdapter<FailedAuthentications>
     let failures: FailedAuthentications
 
     beforeEach(async () => {
@@ -30,10 +30,10 @@ export function describeFailedAuthentications(
       for (let count = 0; count < PER_MINUTE; count++) await failures.count(address)
     }
 
-    /** The end of the minute that the clock is in. */
+    /** Unix time in seconds at which the current minute ends. */
     const minuteEndSeconds = () => Math.floor(clock.nowMs() / 60_000) * 60 + 60
 
-    it('leave the whole limit for a new IP address, until the minute ends', async () => {
+    it('leave the full limit for a new IP address, until the minute ends', async () => {
       const untouched = { nowMs: clock.nowMs(), limit: PER_MINUTE, remaining: PER_MINUTE, resetSeconds: minuteEndSeconds() }
       expect(await failures.peek(ADDRESS)).to.deep.equal(untouched)
     })

@@ -3,19 +3,19 @@ import { StoreUnavailable } from '../../src/core/errors.js'
 import { MAX_ASSIGNED_ID } from '../../src/core/int64.js'
 import type { IdempotencyRecord, IdempotencyScope, IdempotencyStore } from '../../src/core/ports/idempotency-store.js'
 import { MovableClock } from '../support/movable-clock.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { rejection } from './rejection.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
 export function describeIdempotencyStore(
   name: string,
-  open: (clock: MovableClock) => Promise<Opened<IdempotencyStore>>,
+  open: (clock: MovableClock) => Promise<OpenAdapter<IdempotencyStore>>,
   outage?: Outage,
 ): void {
   describe(`the idempotency store ${name}`, () => {
     let clock: MovableClock
-    let opened: Opened<IdempotencyStore>
+    let opened: OpenAdapter<IdempotencyStore>
     let idempotency: IdempotencyStore
 
     beforeEach(async () => {
@@ -30,9 +30,9 @@ export function describeIdempotencyStore(
     async function claimConcurrently(count: number, firstId: bigint): Promise<IdempotencyRecord[]> {
       const replicas = [idempotency, await opened.reopen()] as const
       const offers = Array.from({ length: count }, (_, index) => aRecord({ petId: firstId + BigInt(index) }))
-      const got = await Promise.all(offers.map((offered, index) => (replicas[index % 2] as IdempotencyStore).claim(aScope(), offered)))
-      expect(offers).to.deep.include(got[0])
-      return got
+      const records = await Promise.all(offers.map((offered, index) => (replicas[index % 2] as IdempotencyStore).claim(aScope(), offered)))
+      expect(offers).to.deep.include(records[0])
+      return records
     }
 
     it('returns the offered record for the first claim of a scope', async () => {
@@ -56,13 +56,13 @@ export function describeIdempotencyStore(
         const idempotencyKey = `k${scope}`
         const offers = Array.from({ length: 8 }, (_, index) => aRecord({ petId: BigInt(10 * scope + index + 1) }))
         const claims = offers.map((offered, index) => (replicas[index % 4] as IdempotencyStore).claim(aScope({ idempotencyKey }), offered))
-        const got = await Promise.all(claims)
-        expect(offers).to.deep.include(got[0])
-        for (const record of got) expect(record, `scope ${scope}`).to.deep.equal(got[0])
+        const records = await Promise.all(claims)
+        expect(offers).to.deep.include(records[0])
+        for (const record of records) expect(record, `scope ${scope}`).to.deep.equal(records[0])
       }
     })
 
-    it('returns a claimed record on another replica and after a restart at once', async () => {
+    it('returns a claimed record immediately on another replica and after a restart', async () => {
       await idempotency.claim(aScope(), aRecord({ petId: 1n }))
       const another = await opened.reopen()
       expect(await another.claim(aScope(), aRecord({ petId: 2n }))).to.deep.equal(aRecord({ petId: 1n }))
@@ -90,9 +90,9 @@ export function describeIdempotencyStore(
     it('returns the same new record for 50 concurrent claims after the record has expired', async () => {
       await idempotency.claim(aScope(), aRecord({ petId: 1n }))
       clock.advanceMs(DAY_MS)
-      const got = await claimConcurrently(50, 2n)
-      for (const record of got) expect(record).to.deep.equal(got[0])
-      expect(await idempotency.claim(aScope(), aRecord({ petId: 99n }))).to.deep.equal(got[0])
+      const records = await claimConcurrently(50, 2n)
+      for (const record of records) expect(record).to.deep.equal(records[0])
+      expect(await idempotency.claim(aScope(), aRecord({ petId: 99n }))).to.deep.equal(records[0])
     })
 
     for (const [what, one, other] of [
@@ -122,11 +122,11 @@ export function describeIdempotencyStore(
 
 export function describeIdempotencyStoreOutages(
   name: string,
-  open: (clock: MovableClock) => Promise<Opened<IdempotencyStore>>,
+  open: (clock: MovableClock) => Promise<OpenAdapter<IdempotencyStore>>,
   outage: Outage,
 ): void {
   describe(`the idempotency store ${name}, during an outage`, () => {
-    let opened: Opened<IdempotencyStore>
+    let opened: OpenAdapter<IdempotencyStore>
     let idempotency: IdempotencyStore
 
     beforeEach(async () => {

@@ -20,7 +20,7 @@ import { describeApiKeyVerifier } from './api-key-verifier.contract.js'
 import { describeFailedAuthentications } from './failed-authentications.contract.js'
 import { describeIdempotencyStore } from './idempotency-store.contract.js'
 import { MemorySeedStore } from '../support/memory-seed-store.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { describeOrderStore } from './order-store.contract.js'
 import { describePetIds } from './pet-ids.contract.js'
 import { describePetStore } from './pet-store.contract.js'
@@ -29,14 +29,14 @@ import { describeQuotaStore } from './quota-store.contract.js'
 import { rejection } from './rejection.js'
 import { describeSeedStore } from './seed-store.contract.js'
 
-// Memory adapters have no outages. To run the outage tests of the suites without an engine, the adapters get a connection that can be cut.
-let isCut = false
+// Memory adapters have no outages. To run the outage tests of the suites without an engine, the adapters get a simulated connection that can be cut.
+let isConnectionCut = false
 const outage: Outage = {
   async begin() {
-    isCut = true
+    isConnectionCut = true
   },
   async end() {
-    isCut = false
+    isConnectionCut = false
   },
 }
 
@@ -95,7 +95,7 @@ describe('the pet IDs in memory', () => {
 })
 
 /** Memory adapters have neither other replicas nor restarts, so there is only this object. */
-function opened<Port>(port: Port): Opened<Port> {
+function opened<Port>(port: Port): OpenAdapter<Port> {
   return { port, reopen: async () => port, close: async () => {} }
 }
 
@@ -114,7 +114,7 @@ function failDuringOutage<Port extends object>(port: Port): Port {
 function withFallback<Port extends object>(port: Port, fallback: Port): Port {
   return new Proxy(port, {
     get: (_, name) => {
-      const target = isCut ? fallback : port
+      const target = isConnectionCut ? fallback : port
       const method: unknown = Reflect.get(target, name)
       return typeof method === 'function' ? method.bind(target) : method
     },

@@ -13,11 +13,11 @@ import type { OwnEngine } from '../support/engines/own-engine.js'
 import { MongoData } from '../support/mongo-data.js'
 import { describeApiKeyStore, describeApiKeyStoreOutages } from './api-key-store.contract.js'
 import { describeIdempotencyStore, describeIdempotencyStoreOutages } from './idempotency-store.contract.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { describeOrderStore, describeOrderStoreOutages } from './order-store.contract.js'
 import { describePetIds, describePetIdsOutages } from './pet-ids.contract.js'
 import { describePetStore, describePetStoreOutages } from './pet-store.contract.js'
-import type { Seeded } from './seed-store.contract.js'
+import type { SeedAdapters } from './seed-store.contract.js'
 import { describeSeedStore, describeSeedStoreOutages } from './seed-store.contract.js'
 
 /** Small, so that most tests use several blocks. */
@@ -31,7 +31,7 @@ function makeOpeners(data: () => MongoData) {
     petIds: (last: bigint) => data().open((db) => new MongoPetIds(db, BLOCK_SIZE), countTo(last)),
     idempotency: (clock: Clock) => data().open((db) => new MongoIdempotencyStore(db, clock)),
     apiKeys: (clock: Clock) => data().open((db) => new MongoApiKeyStore(db, clock)),
-    seeded: (): Promise<Opened<Seeded>> =>
+    seeded: (): Promise<OpenAdapter<SeedAdapters>> =>
       data().open((db) => ({
         seedStore: new MongoSeedStore(data().connect({ responseTimeoutMs: BULK_TIMEOUT_MS })),
         pets: new MongoPetStore(db),
@@ -88,7 +88,7 @@ describe('MongoDB with outages', () => {
   describeIdempotencyStoreOutages('in MongoDB that is frozen', open.idempotency, frozen)
   describeApiKeyStoreOutages('in MongoDB that is killed', open.apiKeys, killed)
   describeApiKeyStoreOutages('in MongoDB that is frozen', open.apiKeys, frozen)
-  // Not tested while frozen, because a bulk connection waits for a minute.
+  // No outage tests with a frozen MongoDB, because a bulk connection waits for a minute.
   describeSeedStoreOutages('in MongoDB that is killed', open.seeded, killed)
 })
 

@@ -6,13 +6,17 @@ import { ORDER_STATUSES } from '../../src/core/order.js'
 import type { OrderStore } from '../../src/core/ports/order-store.js'
 import { anOrder } from '../support/builders.js'
 import { itListsByKeyset } from './keyset-list.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { rejection } from './rejection.js'
 
 /** `open` stores the orders in the given order, because the port only reads. */
-export function describeOrderStore(name: string, open: (orders: readonly Order[]) => Promise<Opened<OrderStore>>, outage?: Outage): void {
+export function describeOrderStore(
+  name: string,
+  open: (orders: readonly Order[]) => Promise<OpenAdapter<OrderStore>>,
+  outage?: Outage,
+): void {
   describe(`the order store ${name}`, () => {
-    let opened: Opened<OrderStore> | undefined
+    let opened: OpenAdapter<OrderStore> | undefined
 
     afterEach(async () => {
       await opened?.close()
@@ -55,11 +59,11 @@ export function describeOrderStore(name: string, open: (orders: readonly Order[]
 
 export function describeOrderStoreOutages(
   name: string,
-  open: (orders: readonly Order[]) => Promise<Opened<OrderStore>>,
+  open: (orders: readonly Order[]) => Promise<OpenAdapter<OrderStore>>,
   outage: Outage,
 ): void {
   describe(`the order store ${name}, during an outage`, () => {
-    let opened: Opened<OrderStore>
+    let opened: OpenAdapter<OrderStore>
 
     beforeEach(async () => {
       opened = await open([anOrder()])

@@ -2,20 +2,20 @@ import { expect } from 'chai'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import { MAX_ASSIGNED_ID } from '../../src/core/int64.js'
 import type { PetIds } from '../../src/core/ports/pet-ids.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { rejection } from './rejection.js'
 
 /** `open` makes IDs begin after `last`, which is 0 or more. Use blocks of fewer than 100 IDs. */
-export function describePetIds(name: string, open: (last: bigint) => Promise<Opened<PetIds>>, outage?: Outage): void {
+export function describePetIds(name: string, open: (last: bigint) => Promise<OpenAdapter<PetIds>>, outage?: Outage): void {
   describe(`the pet IDs ${name}`, () => {
-    let opened: Opened<PetIds> | undefined
+    let opened: OpenAdapter<PetIds> | undefined
 
     afterEach(async () => {
       await opened?.close()
       opened = undefined
     })
 
-    async function openAfter(last: bigint): Promise<Opened<PetIds>> {
+    async function openAfter(last: bigint): Promise<OpenAdapter<PetIds>> {
       opened = await open(last)
       return opened
     }
@@ -79,9 +79,9 @@ export function describePetIds(name: string, open: (last: bigint) => Promise<Ope
   if (outage) describePetIdsOutages(name, open, outage)
 }
 
-export function describePetIdsOutages(name: string, open: (last: bigint) => Promise<Opened<PetIds>>, outage: Outage): void {
+export function describePetIdsOutages(name: string, open: (last: bigint) => Promise<OpenAdapter<PetIds>>, outage: Outage): void {
   describe(`the pet IDs ${name}, during an outage`, () => {
-    let opened: Opened<PetIds>
+    let opened: OpenAdapter<PetIds>
 
     beforeEach(async () => {
       opened = await open(0n)

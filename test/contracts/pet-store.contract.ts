@@ -5,12 +5,12 @@ import { PET_STATUSES } from '../../src/core/pet.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { aPet } from '../support/builders.js'
 import { itListsByKeyset } from './keyset-list.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { rejection } from './rejection.js'
 
-export function describePetStore(name: string, open: () => Promise<Opened<PetStore>>, outage?: Outage): void {
+export function describePetStore(name: string, open: () => Promise<OpenAdapter<PetStore>>, outage?: Outage): void {
   describe(`the pet store ${name}`, () => {
-    let opened: Opened<PetStore>
+    let opened: OpenAdapter<PetStore>
     let pets: PetStore
 
     beforeEach(async () => {
@@ -78,16 +78,16 @@ export function describePetStore(name: string, open: () => Promise<Opened<PetSto
 
     it('inserts exactly one of 50 pets with the same ID concurrently on two replicas', async () => {
       const replicas = [pets, await opened.reopen()] as const
-      const twins = Array.from({ length: 50 }, (_, index) => aPet({ id: 8n, name: `Twin ${index}` }))
-      const outcomes = await Promise.all(twins.map((twin, index) => (replicas[index % 2] as PetStore).insert(twin)))
-      const winners = twins.filter((_, index) => outcomes[index] === 'inserted')
+      const duplicates = Array.from({ length: 50 }, (_, index) => aPet({ id: 8n, name: `Twin ${index}` }))
+      const outcomes = await Promise.all(duplicates.map((duplicate, index) => (replicas[index % 2] as PetStore).insert(duplicate)))
+      const winners = duplicates.filter((_, index) => outcomes[index] === 'inserted')
       expect(winners).to.have.lengthOf(1)
       expect(outcomes.filter((outcome) => outcome === 'taken')).to.have.lengthOf(49)
       for (const replica of replicas) expect(await replica.find(8n)).to.deep.equal(winners[0])
       expect(await pets.list({ limit: 100 })).to.deep.equal(winners)
     })
 
-    it('finds an inserted pet on another replica and after a restart at once', async () => {
+    it('finds an inserted pet immediately on another replica and after a restart', async () => {
       await pets.insert(aPet({ id: 3n }))
       const another = await opened.reopen()
       expect(await another.find(3n)).to.deep.equal(aPet({ id: 3n }))
@@ -129,9 +129,9 @@ export function describePetStore(name: string, open: () => Promise<Opened<PetSto
   if (outage) describePetStoreOutages(name, open, outage)
 }
 
-export function describePetStoreOutages(name: string, open: () => Promise<Opened<PetStore>>, outage: Outage): void {
+export function describePetStoreOutages(name: string, open: () => Promise<OpenAdapter<PetStore>>, outage: Outage): void {
   describe(`the pet store ${name}, during an outage`, () => {
-    let opened: Opened<PetStore>
+    let opened: OpenAdapter<PetStore>
     let pets: PetStore
 
     beforeEach(async () => {

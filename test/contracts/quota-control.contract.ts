@@ -5,11 +5,11 @@ import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { takeOne } from '../support/take-one.js'
 import { someBanRules, someQuotaRules } from '../support/builders.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { rejection } from './rejection.js'
 
-/** The quota control, and the store with the same state. */
-interface Both {
+/** A quota control and a quota store that share their state. */
+interface QuotaAdapters {
   readonly quotas: QuotaStore
   readonly control: QuotaControl
 }
@@ -17,10 +17,14 @@ interface Both {
 const BANNING = someQuotaRules({ limits: { minute: 2, day: 10 }, ban: someBanRules({ minStrikes: 2, graceMs: 0 }) })
 const DAY_MS = 86_400_000
 
-export function describeQuotaControl(name: string, open: (clock: MovableClock) => Promise<Opened<Both>>, outage?: Outage): void {
+export function describeQuotaControl(
+  name: string,
+  open: (clock: MovableClock) => Promise<OpenAdapter<QuotaAdapters>>,
+  outage?: Outage,
+): void {
   describe(`the quota control ${name}`, () => {
     let clock: MovableClock
-    let opened: Opened<Both>
+    let opened: OpenAdapter<QuotaAdapters>
     let quotas: QuotaStore
     let control: QuotaControl
 
@@ -32,7 +36,7 @@ export function describeQuotaControl(name: string, open: (clock: MovableClock) =
 
     afterEach(() => opened.close())
 
-    /** Exhausts the minute and continues until the ban. */
+    /** Exhausts the minute and continues until the key is banned. */
     async function ban(keyId = 'key_one'): Promise<void> {
       for (let count = 0; count < 3; count++) await takeOne(quotas, keyId, BANNING)
       for (let count = 0; count < 2; count++) {

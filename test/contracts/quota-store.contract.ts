@@ -8,7 +8,7 @@ import { minutePhaseSeconds, windowResetSeconds } from '../../src/core/window.js
 import { MovableClock } from '../support/movable-clock.js'
 import { takeOne } from '../support/take-one.js'
 import { someBanRules, someQuotaRules } from '../support/builders.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 
 /** Fixed, so that the steps are the same in each run. */
 const SEED = 20_261_123
@@ -17,10 +17,10 @@ const STEPS = 3000
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
 
-export function describeQuotaStore(name: string, open: (clock: MovableClock) => Promise<Opened<QuotaStore>>, outage?: Outage): void {
+export function describeQuotaStore(name: string, open: (clock: MovableClock) => Promise<OpenAdapter<QuotaStore>>, outage?: Outage): void {
   describe(`the quota store ${name}`, () => {
     let clock: MovableClock
-    let opened: Opened<QuotaStore>
+    let opened: OpenAdapter<QuotaStore>
     let quotas: QuotaStore
 
     beforeEach(async () => {
@@ -51,7 +51,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
               const verdict = await takeOne(replica, caller.keyId, caller.rules)
               expect(verdict, `step ${index}`).to.deep.equal(oracle.take(caller.keyId, caller.rules))
               if ('charge' in verdict) caller.charges.push(verdict.charge)
-              count(nameOf(verdict))
+              count(describeVerdict(verdict))
             }
             break
           case 'refund': {
@@ -130,7 +130,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       }
     })
 
-    it('applies charges, refunds and bans on another replica at once', async () => {
+    it('applies charges, refunds and bans immediately on another replica', async () => {
       const rules = someQuotaRules({ limits: { minute: 3, day: 10 }, ban: someBanRules({ minStrikes: 3, graceMs: 0 }) })
       const another = await opened.reopen()
       const [first] = await take(2, rules)
@@ -159,9 +159,9 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
     it('refunds 60 concurrent refunds, and never more than was charged', async () => {
       const rules = someQuotaRules()
       const charges = (await take(60, rules)).flatMap((verdict) => ('charge' in verdict ? [verdict.charge] : []))
-      const lefts = await Promise.all([...charges, ...charges].map((charge) => quotas.refund('key_one', charge, rules)))
-      expect(Math.max(...lefts.map(({ minute }) => minute.remaining))).to.equal(60)
-      expect(Math.max(...lefts.map(({ day }) => day.remaining))).to.equal(1000)
+      const quotasAfter = await Promise.all([...charges, ...charges].map((charge) => quotas.refund('key_one', charge, rules)))
+      expect(Math.max(...quotasAfter.map(({ minute }) => minute.remaining))).to.equal(60)
+      expect(Math.max(...quotasAfter.map(({ day }) => day.remaining))).to.equal(1000)
       const [verdict] = await take(1, rules)
       expect([verdict?.quota.minute.remaining, verdict?.quota.day.remaining]).to.deep.equal([59, 999])
     })
@@ -270,7 +270,7 @@ const aStep = fc.oneof(
   },
 )
 
-/** The core around states that never expire. */
+/** Applies the rules of the core to states that never expire. */
 class Oracle {
   readonly #states = new Map<string, QuotaState>()
 
@@ -288,7 +288,7 @@ class Oracle {
     return quota
   }
 
-  /** The sum of both windows. */
+  /** The total usage in both windows. */
   used(keyId: string): number {
     const used = this.#states.get(keyId)?.used
     return (used?.minute ?? 0) + (used?.day ?? 0)
@@ -307,7 +307,7 @@ class Oracle {
   }
 }
 
-function nameOf(verdict: Verdict): string {
+function describeVerdict(verdict: Verdict): string {
   if (verdict.kind === 'admitted') return 'shadowed' in verdict ? `shadowed ${verdict.shadowed}` : 'admitted'
   return verdict.kind === 'exhausted' ? `exhausted ${verdict.window}` : 'banned'
 }

@@ -9,10 +9,10 @@ import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { countCommands } from '../support/engines/redis-client.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
-import { aPatientConnection } from '../support/redis-replica.js'
+import { aConnectionWithoutTimeout } from '../support/redis-replica.js'
 import { until } from '../support/until.js'
 import { describeFailedAuthentications } from './failed-authentications.contract.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { describeQuotaControl } from './quota-control.contract.js'
 import { describeQuotaStore } from './quota-store.contract.js'
 
@@ -24,7 +24,7 @@ const outage: Outage = {
   begin: () => redis.kill(),
   async end() {
     await redis.start()
-    await until('every connection is used again', () => connections.every(({ breaker }) => breaker.isUp))
+    await until('every circuit breaker is closed', () => connections.every(({ breaker }) => breaker.isUp))
   },
 }
 
@@ -38,7 +38,7 @@ describe('on a real Redis', function () {
 
   after(() => redis?.stop())
 
-  // By itself it throws in an outage, so that suite is not given one.
+  // Without the fallback, the store throws in an outage, so this suite has no outage tests.
   describeQuotaStore('in Redis', (clock) => open(clock, (connection) => new RedisQuotaStore(connection, clock)))
   describeQuotaStore('in Redis, with the fallback', (clock) => open(clock, (connection) => withFallback(connection, clock)), outage)
   describeQuotaStore('in Redis, with fallback and cache', (clock) => open(clock, (connection) => withCache(connection, clock)), outage)
@@ -63,10 +63,10 @@ function withCache(connection: RedisConnection, clock: Clock): QuotaStore {
   return new RejectionCache(withFallback(connection, clock))
 }
 
-async function open<Port>(clock: Clock, make: (connection: RedisConnection) => Port): Promise<Opened<Port>> {
+async function open<Port>(clock: Clock, make: (connection: RedisConnection) => Port): Promise<OpenAdapter<Port>> {
   const reopen = async () => {
     // The results have to be exact, also on a machine that is too busy for responses in time.
-    const connection = aPatientConnection(redis.url, clock)
+    const connection = aConnectionWithoutTimeout(redis.url, clock)
     connections.push(connection)
     const port = make(connection)
     await connection.connect()

@@ -8,20 +8,20 @@ import type { PetIds } from '../../src/core/ports/pet-ids.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import type { SeedStore } from '../../src/core/ports/seed-store.js'
 import { aPet } from '../support/builders.js'
-import type { Opened, Outage } from './opened.js'
+import type { OpenAdapter, Outage } from './open-adapter.js'
 import { rejection } from './rejection.js'
 
-/** A seed store, and the stores of the service on the same data. */
-export interface Seeded {
+/** A seed store, and stores of the service that use the same data. */
+export interface SeedAdapters {
   readonly seedStore: SeedStore
   readonly pets: PetStore
   readonly petIds: PetIds
   readonly orders: OrderStore
 }
 
-export function describeSeedStore(name: string, open: () => Promise<Opened<Seeded>>, outage?: Outage): void {
+export function describeSeedStore(name: string, open: () => Promise<OpenAdapter<SeedAdapters>>, outage?: Outage): void {
   describe(`the seed store ${name}`, () => {
-    let opened: Opened<Seeded>
+    let opened: OpenAdapter<SeedAdapters>
     let seedStore: SeedStore
 
     beforeEach(async () => {
@@ -81,11 +81,10 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
 
     it('assigns no ID that a replica assigns before, concurrently or afterwards', async () => {
       const replicas = [opened.port, await opened.reopen()] as const
-      const idsOfReplicas = (count: number) =>
-        Promise.all(replicas.flatMap(({ petIds }) => Array.from({ length: count }, () => petIds.next())))
-      const before = await idsOfReplicas(3)
-      const [meanwhile] = await Promise.all([idsOfReplicas(200), ...[300, 1, 1000, 7].map((count) => seedStore.addPets(newPets(count)))])
-      const afterwards = await idsOfReplicas(200)
+      const assignIds = (count: number) => Promise.all(replicas.flatMap(({ petIds }) => Array.from({ length: count }, () => petIds.next())))
+      const before = await assignIds(3)
+      const [meanwhile] = await Promise.all([assignIds(200), ...[300, 1, 1000, 7].map((count) => seedStore.addPets(newPets(count)))])
+      const afterwards = await assignIds(200)
 
       const seeded = (await allPets()).map(({ id }: Pet) => id)
       expect(seeded).to.have.lengthOf(1308)
@@ -103,9 +102,9 @@ export function describeSeedStore(name: string, open: () => Promise<Opened<Seede
   if (outage) describeSeedStoreOutages(name, open, outage)
 }
 
-export function describeSeedStoreOutages(name: string, open: () => Promise<Opened<Seeded>>, outage: Outage): void {
+export function describeSeedStoreOutages(name: string, open: () => Promise<OpenAdapter<SeedAdapters>>, outage: Outage): void {
   describe(`the seed store ${name}, during an outage`, () => {
-    let opened: Opened<Seeded>
+    let opened: OpenAdapter<SeedAdapters>
 
     beforeEach(async () => {
       opened = await open()

@@ -32,7 +32,7 @@ describe('admitting a request', () => {
     expect(takes[0]?.[1].limits).to.deep.equal(limits)
   })
 
-  it('returns how authentication failed, and charges nothing', async () => {
+  it('returns the failed authentication, and charges nothing', async () => {
     for (const kind of ['missing', 'invalid', 'locked-out'] as const) {
       const { admit, takes, forgotten } = anAdmission({ reads: [{ kind, quota: QUOTA }] })
       expect(await admit(CREDENTIALS)).to.deep.equal({ kind, quota: QUOTA })
@@ -74,7 +74,7 @@ describe('admitting a request', () => {
     }
   })
 
-  it('with a stale record of a key that was revoked returns how authentication failed', async () => {
+  it('with a stale record of a key that was revoked returns the failed authentication', async () => {
     const { admit, takes } = anAdmission({ reads: [anApiKey(), { kind: 'invalid', quota: QUOTA }], stale: 1 })
     expect(await admit(CREDENTIALS)).to.deep.equal({ kind: 'invalid', quota: QUOTA })
     expect(takes).to.have.lengthOf(1)

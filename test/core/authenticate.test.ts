@@ -10,7 +10,7 @@ const ADDRESS = '192.0.2.1'
 const PER_MINUTE = 5
 
 describe('authenticating', () => {
-  it('returns what the verifier says of the key that was sent, an empty one included', async () => {
+  it('returns the result of the verifier for the key that was sent, even if it is empty', async () => {
     const verification: Verification = { kind: 'verified', key: anApiKey() }
     const { authenticate, verified } = anAuthenticator(verification)
     for (const secret of ['pst_live_secret', '']) expect(await authenticate({ secret, address: ADDRESS })).to.equal(verification)
@@ -20,7 +20,7 @@ describe('authenticating', () => {
     ])
   })
 
-  it('counts no failure for a missing key, and reports the remaining failures of its IP address, 0 included', async () => {
+  it('counts no failure for a missing key, and reports the remaining failures of its IP address, even if there are 0', async () => {
     const { authenticate, failedAuthentications } = anAuthenticator()
     for (const remaining of [4, 3, 2, 1, 0]) {
       const { quota } = await failedAuthentications.count(ADDRESS)

@@ -7,7 +7,7 @@ import { anApiKey, somePlans } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 
-// test/core/key-changes.test.ts holds what a change stores and announces.
+// test/core/key-changes.test.ts tests what a change stores and announces.
 describe('changing the plan of an API key', () => {
   it('is rejected with the key ID if the key is revoked or does not exist, and announces nothing', async () => {
     const clock = new MovableClock()

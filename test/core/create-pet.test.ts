@@ -75,7 +75,7 @@ describe('creating a pet with an idempotency key', () => {
     ['category, by less than a double can represent', { categoryId: 9_007_199_254_740_993n }],
     ['status', { status: 'sold' }],
   ] satisfies [string, Partial<NewPet>][]) {
-    it(`is rejected for a pet with another ${what}, and changes nothing`, async () => {
+    it(`is rejected for a pet with a different ${what}, and changes nothing`, async () => {
       const { createPet, pets } = aStore()
       const { pet } = await createPet(aNewPet({ categoryId: 9_007_199_254_740_992n }), SCOPE)
       const changed = aNewPet({ categoryId: 9_007_199_254_740_992n, ...other })
@@ -99,7 +99,7 @@ describe('creating a pet with an idempotency key', () => {
     expect(await createPet({ status: 'sold', categoryId: 7n, name: 'Rex' }, SCOPE)).to.deep.equal({ pet, isReplay: true })
   })
 
-  it('creates another pet for another idempotency key, and for the same one of another caller', async () => {
+  it('creates another pet for a different idempotency key, and for the same idempotency key from a different caller', async () => {
     const { createPet } = aStore()
     const ids = await Promise.all(
       [SCOPE, { ...SCOPE, idempotencyKey: 'retry-2' }, { ...SCOPE, keyId: 'key_two' }].map(async (scope) => {

@@ -10,7 +10,7 @@ describe('int64', () => {
     for (const value of [INT64_MIN - 1n, INT64_MAX + 1n, 2n ** 64n, -(10n ** 30n)]) expect(isInt64(value)).to.equal(false)
   })
 
-  it('is parsed digit for digit', () => {
+  it('is parsed without losing digits', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: INT64_MIN, max: INT64_MAX }), (value) => parseInt64(value.toString()) === value),
       { seed: 20_261_123, examples: [[INT64_MIN], [INT64_MAX], [0n], [-1n], [9_007_199_254_740_993n], [10n ** 18n]] },

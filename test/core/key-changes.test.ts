@@ -82,7 +82,7 @@ describe('revoking a key', () => {
     expect(announced).to.deep.equal([['key_one', 2]])
   })
 
-  it('a second time keeps the first time and announces it again, because the first announcement may be lost', async () => {
+  it('twice keeps the first revocation time and announces the change again, because the first announcement may be lost', async () => {
     const { revoke, announced, clock } = await someUseCases()
     const { key } = await revoke('key_one')
     clock.advanceSeconds(100)

@@ -10,7 +10,7 @@ const NOW_MS = new MovableClock().nowMs()
 
 describe('listing API keys', () => {
   it('returns the keys that match all filters: exact owner, plan, and current state', async () => {
-    const { list } = await aListOf([
+    const { list } = await aKeyList([
       anApiKey('Acme', { plan: 'pro' }),
       anApiKey('acme', { owner: 'acme' }),
       anApiKey('Ltd', { owner: 'Acme Ltd', plan: 'pro' }),
@@ -27,7 +27,7 @@ describe('listing API keys', () => {
   })
 
   it('compares the state with the current time; a revoked key is revoked even if it has expired', async () => {
-    const { list, clock } = await aListOf([
+    const { list, clock } = await aKeyList([
       anApiKey('active'),
       anApiKey('expiring', { expiresAtMs: NOW_MS + 1 }),
       anApiKey('expired', { expiresAtMs: NOW_MS }),
@@ -45,7 +45,7 @@ describe('listing API keys', () => {
 })
 
 /** `list` resolves to key IDs. All keys are created at the same time and so are listed by key ID. */
-async function aListOf(keys: readonly ApiKey[]) {
+async function aKeyList(keys: readonly ApiKey[]) {
   const clock = new MovableClock()
   const apiKeyStore = new MemoryApiKeyStore(clock)
   for (const key of keys) await apiKeyStore.insert(key)

@@ -33,7 +33,7 @@ describe('a pet name', () => {
     expect(controls.filter((code) => isPetName(`a${String.fromCharCode(code)}b`))).to.deep.equal([])
   })
 
-  it('has at most 200 code points, which is also what the documentation says', () => expect(PET_NAME_MAX_LENGTH).to.equal(200))
+  it('has at most 200 code points, as the documentation says', () => expect(PET_NAME_MAX_LENGTH).to.equal(200))
 })
 
 describe('a pet status', () => {

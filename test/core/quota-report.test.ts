@@ -21,13 +21,13 @@ function aState(overrides: Partial<QuotaState> = {}, nowMs = NOON_MS): QuotaStat
 
 type DeltaOptions = Partial<Record<'nowMs' | 'strikes' | 'minute' | 'day', number>>
 
-/** In the minute and the day of `nowMs`. */
+/** Returns a delta for the minute and the day of `nowMs`. */
 function aDelta({ nowMs = NOON_MS, strikes = 0, minute = 0, day = minute }: DeltaOptions = {}): UsageDelta {
   return { window: aState({}, nowMs).window, strikes, used: { minute, day } }
 }
 
-describe('what a replica decided by itself', () => {
-  it('is added to the windows in which it was decided', () => {
+describe('usage that a replica reports after an outage', () => {
+  it('is added to the windows in which it was granted', () => {
     expect(reconcile(aState(), FREE, NOON, aDelta({ minute: 7 }))).to.deep.equal(aState({ used: { minute: 17, day: 107 } }))
     expect(reconcile(undefined, FREE, NOON, aDelta({ minute: 7 }))).to.deep.equal(aState({ used: { minute: 7, day: 7 }, keyVersion: 0 }))
   })
@@ -69,7 +69,7 @@ describe('what a replica decided by itself', () => {
     expect(reconcile(unbanned, FREE, NOON, aDelta({ strikes: 39, minute: 1 }))).to.deep.equal(aState({ used: { minute: 11, day: 101 } }))
   })
 
-  it('begins the ban that its strikes bring now, and only one', () => {
+  it('starts at most one ban, at the time of the report', () => {
     const state = reconcile(aState({ ...FIRST_REJECTION, strikes: 20 }), FREE, NOON, aDelta({ strikes: 200 }))
     expect(state).to.deep.equal(aState({ bannedUntilMs: NOON_MS + 60_000, banLevel: 1 }))
   })
@@ -80,19 +80,19 @@ describe('what a replica decided by itself', () => {
     expect(reconcile(banned, FREE, at(NOON_MS + 1), aDelta({ strikes: 60 }))).to.include({ banLevel: 2, bannedUntilMs: NOON_MS + 120_001 })
   })
 
-  it('counts before the request that it comes with', () => {
+  it('is counted before the request that it is reported with', () => {
     const decided = (minute: number, delta?: UsageDelta) => decide(aState({ used: { minute, day: 100 } }), FREE, NOON, delta).verdict.kind
     expect(decided(59)).to.equal('admitted')
     expect(decided(59, aDelta({ minute: 1 }))).to.equal('exhausted')
     expect(decided(60, aDelta({ minute: -1 }))).to.equal('admitted')
   })
 
-  it('bans the request that it comes with if its strikes reach the threshold, and otherwise that request may be the last strike', () => {
+  it('rejects the request that it is reported with if its strikes start a ban; otherwise that request may be the last strike', () => {
     const state = aState({ used: { minute: 60, day: 100 }, ...FIRST_REJECTION })
-    const with_ = (strikes: number) => decide(state, FREE, NOON, aDelta({ strikes }))
-    expect(with_(58)).to.nested.include({ 'verdict.kind': 'exhausted', 'state.strikes': 59 })
+    const decideWithStrikes = (strikes: number) => decide(state, FREE, NOON, aDelta({ strikes }))
+    expect(decideWithStrikes(58)).to.nested.include({ 'verdict.kind': 'exhausted', 'state.strikes': 59 })
     for (const strikes of [59, 60, 61])
-      expect(with_(strikes)).to.nested.include({
+      expect(decideWithStrikes(strikes)).to.nested.include({
         'verdict.kind': 'banned',
         'state.bannedUntilMs': NOON_MS + 60_000,
         'state.banLevel': 1,
@@ -103,7 +103,7 @@ describe('what a replica decided by itself', () => {
     expect(reconcile(aState({ keyVersion: 7 }), FREE, NOON, aDelta({ minute: 1 })).keyVersion).to.equal(7)
   })
 
-  it('leads to the same state as the requests themselves: ten strikes at once or one by one', () => {
+  it('leads to the same state as deciding the ten rejected requests one at a time', () => {
     const rules = someQuotaRules({ ban: someBanRules({ minStrikes: 500 }) })
     const state = aState({ used: { minute: 60, day: 100 }, ...FIRST_REJECTION })
     let oneByOne: QuotaState = state
@@ -144,7 +144,7 @@ describe('the usage of a key', () => {
     expect([quota.minute.remaining, quota.day.remaining]).to.deep.equal([60, 1000])
   })
 
-  it('is what was charged in the current windows, also beyond the limits', () => {
+  it('is the number of requests charged in the current windows, even if it exceeds the limits', () => {
     const state = aState({ used: { minute: 70, day: 100 }, strikes: 5, firstRejectionMs: NOON_MS })
     const { quota, ...usage } = toUsage(state, FREE, NOON)
     expect(usage).to.deep.equal({ used: { minute: 70, day: 100 }, strikes: 5, banLevel: 0 })

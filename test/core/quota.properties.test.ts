@@ -33,14 +33,14 @@ interface Event {
   readonly state: QuotaState
   readonly quota: Quota
 }
-type Taken = Event & { readonly kind: 'taken'; readonly verdict: Verdict }
-type Refunded = Event & { readonly kind: 'refunded'; readonly charge: Charge }
+type TakeEvent = Event & { readonly kind: 'taken'; readonly verdict: Verdict }
+type RefundEvent = Event & { readonly kind: 'refunded'; readonly charge: Charge }
 
 describe('quota decisions on random traffic', function () {
   this.timeout(20_000)
 
   it('match a slow model of the quota rules', () => {
-    const met = new Tally()
+    const covered = new Tally()
     check(someTraffic(), 800, (traffic) => {
       const model = new SlowQuotaModel()
       let latestMs = traffic.startMs
@@ -49,25 +49,25 @@ describe('quota decisions on random traffic', function () {
         if (event.kind === 'taken') expect(event.verdict).to.deep.equal(model.take(event.rules, event.at))
         else expect(event.quota).to.deep.equal(model.refund(event.charge, event.rules, event.at))
 
-        met.add(event.kind === 'taken' ? describeVerdict(event) : describeRefund(event))
-        if (endTogether(event)) met.add('exhausted windows that end together')
-        for (const { level } of model.bans.slice(bansBefore)) met.add(describeBan(level, bansBefore, event.rules))
+        covered.add(event.kind === 'taken' ? describeVerdict(event) : describeRefund(event))
+        if (endTogether(event)) covered.add('exhausted windows that end together')
+        for (const { level } of model.bans.slice(bansBefore)) covered.add(describeBan(level, bansBefore, event.rules))
         for (const name of WINDOWS) {
-          if (windowNumber(name, { ...event.at, nowMs: latestMs }) > windowNumber(name, event.at)) met.add(`clock before the ${name}`)
+          if (windowNumber(name, { ...event.at, nowMs: latestMs }) > windowNumber(name, event.at)) covered.add(`clock before the ${name}`)
         }
         latestMs = Math.max(latestMs, event.at.nowMs)
       }
     })
-    met.expectAtLeast(5, 'refund in the minute', 'exhausted windows that end together')
-    met.expectAtLeast(50, 'first ban', 'longer ban', 'longest ban', 'first ban again', 'ban in shadow mode')
-    met.expectAtLeast(50, 'admitted', 'exhausted minute', 'exhausted day', 'exhausted minute after a downgrade')
-    met.expectAtLeast(50, 'banned', 'banned and exhausted minute', 'banned and exhausted day', 'shadowed exhausted', 'shadowed banned')
-    met.expectAtLeast(50, 'refund in the minute and day', 'refund in the day', 'refund too late', 'refund of nothing used')
-    met.expectAtLeast(50, 'clock before the minute', 'clock before the day')
+    covered.expectAtLeast(5, 'refund in the minute', 'exhausted windows that end together')
+    covered.expectAtLeast(50, 'first ban', 'longer ban', 'longest ban', 'first ban again', 'ban in shadow mode')
+    covered.expectAtLeast(50, 'admitted', 'exhausted minute', 'exhausted day', 'exhausted minute after a downgrade')
+    covered.expectAtLeast(50, 'banned', 'banned and exhausted minute', 'banned and exhausted day', 'shadowed exhausted', 'shadowed banned')
+    covered.expectAtLeast(50, 'refund in the minute and day', 'refund in the day', 'refund too late', 'refund of nothing used')
+    covered.expectAtLeast(50, 'clock before the minute', 'clock before the day')
   })
 
   it('never admit more requests in a window than its limit', () => {
-    const met = new Tally()
+    const covered = new Tally()
     check(someTraffic(), 400, (traffic) => {
       const admitted = new Map<string, number>()
       for (const event of play(traffic)) {
@@ -78,46 +78,46 @@ describe('quota decisions on random traffic', function () {
           const count = Math.max(0, (admitted.get(window) ?? 0) + (event.kind === 'refunded' ? -1 : 1))
           admitted.set(window, count)
           if (event.kind === 'taken') expect(count).to.be.at.most(event.rules.limits[name])
-          if (count === event.rules.limits[name]) met.add(`${name} used up`)
+          if (count === event.rules.limits[name]) covered.add(`${name} used up`)
         }
       }
     })
-    met.expectAtLeast(300, 'minute used up', 'day used up')
+    covered.expectAtLeast(300, 'minute used up', 'day used up')
   })
 
   it('charge nothing for a rejected request, and do not let it change a ban', () => {
-    const met = new Tally()
+    const covered = new Tally()
     check(someTraffic({ mode: 'enforce' }), 400, (traffic) => {
       for (const event of play(traffic)) {
         if (!isRejected(event)) continue
-        met.add(describeVerdict(event))
-        for (const name of WINDOWS) expect(event.state.used[name]).to.equal(usedAtOpening(event, name))
+        covered.add(describeVerdict(event))
+        for (const name of WINDOWS) expect(event.state.used[name]).to.equal(countUsedBefore(event, name))
         if (!isBannedBefore(event)) continue
         expect(event.verdict.kind).to.equal('banned')
         expect(event.state).to.include({ bannedUntilMs: event.before?.bannedUntilMs, banLevel: event.before?.banLevel })
       }
     })
-    met.expectAtLeast(100, 'exhausted minute', 'exhausted day', 'banned', 'banned and exhausted minute', 'banned and exhausted day')
+    covered.expectAtLeast(100, 'exhausted minute', 'exhausted day', 'banned', 'banned and exhausted minute', 'banned and exhausted day')
   })
 
   for (const [what, ban, isOmitted] of [
     ['rejected requests, if none of them leads to a ban', { minStrikes: 1_000_000 }, isRejected],
-    ['requests during a ban', {}, (event: Taken | Refunded) => event.kind === 'taken' && isBannedBefore(event)],
+    ['requests during a ban', {}, (event: TakeEvent | RefundEvent) => event.kind === 'taken' && isBannedBefore(event)],
   ] as const) {
     it(`are the same without ${what}`, () => {
-      const met = new Tally()
+      const covered = new Tally()
       check(someTraffic({ mode: 'enforce', clock: 'forward', ban }), 400, (traffic) => {
         const events = play(traffic)
         const others = events.filter((event) => !isOmitted(event))
-        if (events.findLastIndex(isOmitted) < events.length - 1 && others.length < events.length) met.add('omitted before others')
+        if (events.findLastIndex(isOmitted) < events.length - 1 && others.length < events.length) covered.add('omitted before others')
         expect(replay(others)).to.deep.equal(others.map(({ quota }) => quota))
       })
-      met.expectAtLeast(100, 'omitted before others')
+      covered.expectAtLeast(100, 'omitted before others')
     })
   }
 
   it('give the exact Retry-After: a request is admitted after that time, and rejected one second earlier', () => {
-    const met = new Tally()
+    const covered = new Tally()
     check(someTraffic({ mode: 'enforce' }), 400, (traffic) => {
       for (const event of play(traffic)) {
         if (!isRejected(event) || !('retryAfterSeconds' in event.verdict)) continue
@@ -127,16 +127,16 @@ describe('quota decisions on random traffic', function () {
           decide(event.state, event.rules, { ...event.at, nowMs: event.at.nowMs + seconds * 1000 }).verdict.kind
         expect(kindAfter(retryAfterSeconds)).to.equal('admitted')
         expect(kindAfter(retryAfterSeconds - 1)).not.to.equal('admitted')
-        met.add(describeVerdict(event))
-        if (retryAfterSeconds === 1) met.add('one second')
+        covered.add(describeVerdict(event))
+        if (retryAfterSeconds === 1) covered.add('one second')
       }
     })
-    met.expectAtLeast(100, 'exhausted minute', 'exhausted day', 'banned', 'banned and exhausted minute', 'banned and exhausted day')
-    met.expectAtLeast(100, 'one second')
+    covered.expectAtLeast(100, 'exhausted minute', 'exhausted day', 'banned', 'banned and exhausted minute', 'banned and exhausted day')
+    covered.expectAtLeast(100, 'one second')
   })
 
   it('are the same with an expired state as without a state', () => {
-    const met = new Tally()
+    const covered = new Tally()
     check(fc.tuple(someTraffic({ clock: 'forward' }), someTraffic({ clock: 'forward' })), 500, ([traffic, next]) => {
       const last = play(traffic).at(-1)
       if (!last) return
@@ -144,11 +144,11 @@ describe('quota decisions on random traffic', function () {
       const startMs = Math.max(last.at.nowMs, expiresAtMs(state, rules.ban))
       const events = play({ ...next, startMs, rules, phaseSeconds: traffic.phaseSeconds })
       expect(replay(events, state)).to.deep.equal(events.map(({ quota }) => quota))
-      met.add(state.banLevel > 0 ? 'after a ban' : 'without a ban')
-      if (startMs === state.bannedUntilMs + rules.ban.forgetAfterMs) met.add('expiry of a ban')
-      if (events.some(({ state: { banLevel } }) => banLevel > 0)) met.add('banned afterwards')
+      covered.add(state.banLevel > 0 ? 'after a ban' : 'without a ban')
+      if (startMs === state.bannedUntilMs + rules.ban.forgetAfterMs) covered.add('expiry of a ban')
+      if (events.some(({ state: { banLevel } }) => banLevel > 0)) covered.add('banned afterwards')
     })
-    met.expectAtLeast(50, 'after a ban', 'without a ban', 'expiry of a ban', 'banned afterwards')
+    covered.expectAtLeast(50, 'after a ban', 'without a ban', 'expiry of a ban', 'banned afterwards')
   })
 
   it('are pure: they depend on state, rules and instant alone, and do not change the state that is passed in', () => {
@@ -232,9 +232,9 @@ function step<Kind extends Step['kind']>(
 }
 
 /** Passes the traffic of one key to `decide` and `refund`. */
-function play(traffic: Traffic): (Taken | Refunded)[] {
+function play(traffic: Traffic): (TakeEvent | RefundEvent)[] {
   const { phaseSeconds } = traffic
-  const events: (Taken | Refunded)[] = []
+  const events: (TakeEvent | RefundEvent)[] = []
   const charges: Charge[] = []
   let { rules, startMs: nowMs } = traffic
   let latestMs = nowMs
@@ -303,7 +303,7 @@ function play(traffic: Traffic): (Taken | Refunded)[] {
 }
 
 /** The quotas that result from these requests and refunds alone, at the same instants, with `first` as the initial state. */
-function replay(events: readonly (Taken | Refunded)[], first?: QuotaState): Quota[] {
+function replay(events: readonly (TakeEvent | RefundEvent)[], first?: QuotaState): Quota[] {
   let state = first
   return events.map((event) => {
     const outcome = event.kind === 'refunded' ? refund(state, event.charge, event.rules, event.at) : decide(state, event.rules, event.at)
@@ -312,12 +312,12 @@ function replay(events: readonly (Taken | Refunded)[], first?: QuotaState): Quot
   })
 }
 
-/** The usage before the event in the window that contains the event. */
-function usedAtOpening({ before, state }: Event, name: WindowName): number {
+/** Returns the usage before the event, in the window that contains the event. */
+function countUsedBefore({ before, state }: Event, name: WindowName): number {
   return before && before.window[name] === state.window[name] ? before.used[name] : 0
 }
 
-function isRejected(event: Taken | Refunded): event is Taken {
+function isRejected(event: TakeEvent | RefundEvent): event is TakeEvent {
   return event.kind === 'taken' && event.verdict.kind !== 'admitted'
 }
 
@@ -325,12 +325,12 @@ function isBannedBefore({ at, before }: Event): boolean {
   return before !== undefined && at.nowMs < before.bannedUntilMs
 }
 
-function describeVerdict(event: Taken): string {
+function describeVerdict(event: TakeEvent): string {
   const { verdict, rules } = event
   if (verdict.kind === 'admitted') return 'shadowed' in verdict ? `shadowed ${verdict.shadowed}` : 'admitted'
   if (verdict.kind === 'banned') return verdict.window ? `banned and exhausted ${verdict.window}` : 'banned'
-  const isDowngraded = verdict.window === 'minute' && usedAtOpening(event, 'minute') > rules.limits.minute
-  return `exhausted ${verdict.window ?? 'nothing'}${isDowngraded ? ' after a downgrade' : ''}`
+  const wasDowngraded = verdict.window === 'minute' && countUsedBefore(event, 'minute') > rules.limits.minute
+  return `exhausted ${verdict.window ?? 'nothing'}${wasDowngraded ? ' after a downgrade' : ''}`
 }
 
 function describeBan(level: number, bansBefore: number, { ban, mode }: QuotaRules): string {
@@ -339,10 +339,10 @@ function describeBan(level: number, bansBefore: number, { ban, mode }: QuotaRule
   return ban.firstMs * 2 ** level > ban.longestMs ? 'longest ban' : 'longer ban'
 }
 
-function describeRefund(event: Refunded): string {
+function describeRefund(event: RefundEvent): string {
   const refundable = WINDOWS.filter((name) => event.state.window[name] === event.charge[name])
   if (refundable.length === 0) return 'refund too late'
-  if (refundable.some((name) => usedAtOpening(event, name) === 0)) return 'refund of nothing used'
+  if (refundable.some((name) => countUsedBefore(event, name) === 0)) return 'refund of nothing used'
   return `refund in the ${refundable.join(' and ')}`
 }
 

@@ -24,7 +24,7 @@ describe('an admitted request', () => {
     expect(charge).to.deep.equal({ minute: NOON_MS / MINUTE_MS, day: MIDNIGHT_MS / DAY_MS })
   })
 
-  it('is bound by the window with fewer requests left, and by the day if both have the same number', () => {
+  it('has the window with fewer requests left as its binding window, and the day if both have the same number', () => {
     for (const [usedBefore, binding] of [
       [939, 'minute'],
       [940, 'day'],
@@ -40,7 +40,7 @@ describe('an admitted request', () => {
 })
 
 describe('a rejected request', () => {
-  it('costs nothing: a burst of 1,000 requests in a second uses only the 60 that are admitted', () => {
+  it('uses up no quota: a burst of 1,000 requests in a second uses only the 60 that are admitted', () => {
     const caller = new Caller()
     const verdicts = caller.takeMany(1000, NOON_MS, { everyMs: 1 })
     expect([count(verdicts, 'admitted'), count(verdicts, 'exhausted')]).to.deep.equal([60, 940])
@@ -77,7 +77,7 @@ describe('a rejected request', () => {
     })
   }
 
-  it('does not become an admitted one if the clock steps back over the start of the minute', () => {
+  it('is still rejected if the clock steps back to before the start of the minute', () => {
     const caller = new Caller()
     caller.takeMany(60, NOON_MS)
     expect(caller.take(NOON_MS - 300)).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds: 61 })
@@ -100,7 +100,7 @@ describe('a ban', () => {
     })
   }
 
-  it('lasts 60 s, during which nothing remains, and requests neither extend it nor cost anything', () => {
+  it('lasts 60 s, during which 0 requests remain, and requests neither extend it nor use up quota', () => {
     const caller = new Caller()
     expect(caller.ban(NOON_MS)).to.equal(NOON_MS + 1001 + MINUTE_MS)
     const exhausted = { limit: 60, remaining: 0, resetSeconds: NOON_MS / 1000 + 62 }
@@ -187,7 +187,7 @@ describe('shadow mode', () => {
 })
 
 describe('a change of limits', () => {
-  it('applies from the next request on, and what was used stays used', () => {
+  it('applies from the next request on, and usage stays', () => {
     const caller = new Caller({ limits: PRO })
     caller.takeMany(200, NOON_MS)
     caller.limits = FREE

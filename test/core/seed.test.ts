@@ -22,7 +22,7 @@ describe('seeding', () => {
     expect(await store.totals()).to.deep.equal({ pets: 30, orders: 9 })
   })
 
-  it('counts rows that were added otherwise', async () => {
+  it('counts rows that were added by other means', async () => {
     const { seed, store } = makeSeeder()
     await store.addPets([{ name: 'Own', categoryId: 1n, status: 'sold' }])
     expect(await seed({ pets: 3, orders: 0 })).to.deep.equal({ petsAdded: 2, ordersAdded: 0 })

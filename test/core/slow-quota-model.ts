@@ -18,7 +18,7 @@ interface Ban {
 const LENGTH_MS = { minute: 60_000, day: 86_400_000 }
 
 /**
- * The quota rules of DESIGN.md §4 in their simplest form. Nothing is counted or reset: every number results from filtering all past
+ * The quota rules of DESIGN.md §4 in their simplest form. It keeps no counters: it calculates every number from all past
  * events. The latest instant determines the windows: the clock may step back, by less than a minute.
  */
 export class SlowQuotaModel {
@@ -88,8 +88,8 @@ export class SlowQuotaModel {
   /** Whether the latest rejection is the strike that starts a ban. */
   #isLastStrike({ ban, limits }: QuotaRules, at: Instant): boolean {
     const minute = this.#toWindow('minute', at)
-    const ofThisMinute = this.#rejections.filter(({ clockMs }) => minute.startMs <= clockMs && clockMs < minute.endMs)
-    const sinceLastBan = ofThisMinute.filter(({ bansBefore }) => bansBefore === this.bans.length)
+    const inThisMinute = this.#rejections.filter(({ clockMs }) => minute.startMs <= clockMs && clockMs < minute.endMs)
+    const sinceLastBan = inThisMinute.filter(({ bansBefore }) => bansBefore === this.bans.length)
     const strikes = sinceLastBan.filter(({ atMs }) => atMs > (sinceLastBan[0]?.atMs ?? 0) + ban.graceMs)
     return strikes.at(-1) === this.#rejections.at(-1) && strikes.length >= ban.minStrikes && strikes.length >= limits.minute
   }

@@ -4,7 +4,7 @@ import type { TestApi, TestResponse } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { expectError, readQuotaHeaders } from '../support/responses.js'
 import { until } from '../support/until.js'
-import { inSequence, times } from '../support/verdicts.js'
+import { inSequence, inParallel } from '../support/verdicts.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { issueAmpleKey, withApi } from '../support/api.js'
 
@@ -47,7 +47,7 @@ describe('the failure limit of an IP address', () => {
     for (const response of [await withKey('rubbish'), await withKey(unknownKey()), await withTwoHeaders()]) expectLockedOut(response)
   })
 
-  it('does not count a missing key or another scheme: after 1,000 of them, the whole limit remains', async () => {
+  it('does not count a missing key or a different scheme: after 1,000 of them, the full limit remains', async () => {
     await inSequence(500, async () => {
       for (const headers of [{}, { authorization: 'Basic dXNlcjpwYXNz' }]) {
         const response = await api.send('/v1/pets', { headers })
@@ -58,7 +58,7 @@ describe('the failure limit of an IP address', () => {
     await useUp()
   })
 
-  it('returns 401 for a missing key, with 0 remaining, also once it is reached', async () => {
+  it('returns 401 for a missing key, with 0 remaining, even after the limit is reached', async () => {
     await useUp()
     const response = await api.send('/v1/pets')
     expectError(response, 401, 'missing_api_key')
@@ -66,9 +66,9 @@ describe('the failure limit of an IP address', () => {
     expect(response.headers).to.include({ 'www-authenticate': 'Bearer realm="petstore"' })
   })
 
-  it(`lets ${FAILURES_PER_MINUTE} of 100 keys that are guessed at once get 401, and causes at most 3 more lookups`, async () => {
+  it(`returns 401 to ${FAILURES_PER_MINUTE} of 100 keys that are guessed at once, and allows at most 3 more lookups`, async () => {
     const release = apiKeys.hold()
-    const guesses = times(100, () => withKey(unknownKey()))
+    const guesses = inParallel(100, () => withKey(unknownKey()))
     await until('the lookups are in flight', () => apiKeys.queries.length >= LOOKUPS_IN_FLIGHT)
     release()
     const statuses = (await guesses).map(({ status }) => status)
@@ -78,13 +78,13 @@ describe('the failure limit of an IP address', () => {
   })
 
   it('is exact for 50 concurrent malformed keys', async () => {
-    const statuses = (await times(50, () => withKey('rubbish'))).map(({ status }) => status)
+    const statuses = (await inParallel(50, () => withKey('rubbish'))).map(({ status }) => status)
     expect(statuses.filter((status) => status === 401)).to.have.length(FAILURES_PER_MINUTE)
     expect(statuses.filter((status) => status === 429)).to.have.length(50 - FAILURES_PER_MINUTE)
   })
 
   it('does not affect 100 concurrent valid keys that are new to the replica', async () => {
-    const issued = await times(100, () => api.issueKey('free'))
+    const issued = await inParallel(100, () => api.issueKey('free'))
     for (const response of await Promise.all(issued.map(({ secret }) => withKey(secret)))) expect(response).to.have.property('status', 200)
   })
 
@@ -99,7 +99,7 @@ describe('the failure limit of an IP address', () => {
     expect(await withKey(newKey)).to.have.property('status', 200)
   })
 
-  it('ends exactly after Retry-After, and not a second earlier, although requests continue meanwhile', async () => {
+  it('ends exactly after Retry-After, and not a second earlier, even if requests continue in the meantime', async () => {
     api.clock.advanceMs(12_345)
     await useUp()
     const retryAfterSeconds = Number((await withKey('rubbish')).headers['retry-after'])

@@ -40,7 +40,7 @@ describe('authentication', () => {
   })
 
   describe('with a missing key', () => {
-    it('returns 401 with a challenge without an error', async () => {
+    it('returns 401 with a challenge that contains no error', async () => {
       const response = await api.send('/v1/pets')
       expectError(response, 401, 'missing_api_key')
       expect(response.headers['www-authenticate']).to.equal('Bearer realm="petstore"')
@@ -90,13 +90,13 @@ describe('authentication', () => {
       }
     }
 
-    it('returns 401 with a challenge that says so', async () => {
+    it('returns 401 with a challenge that contains the error invalid_token', async () => {
       const response = await api.send('/v1/pets', { key: 'rubbish' })
       expectError(response, 401, 'invalid_api_key')
       expect(response.headers['www-authenticate']).to.equal('Bearer realm="petstore", error="invalid_token"')
     })
 
-    it('returns the same bytes and headers whatever is wrong with the key', async () => {
+    it('returns the same body and headers, whatever is wrong with the key', async () => {
       const shape = ({ status, text, headers }: TestResponse) => {
         const varying = ['x-request-id', 'date', 'ratelimit', 'x-ratelimit-remaining']
         return { status, text, names: Object.keys(headers), values: Object.entries(headers).filter(([name]) => !varying.includes(name)) }
@@ -114,7 +114,7 @@ describe('authentication', () => {
       expectError(await withAuthorization(['Basic dXNlcjpwYXNz', `Bearer ${key}`]), 401, 'invalid_api_key')
     })
 
-    it('rejects a key from the millisecond at which it expires, although it was verified before', async () => {
+    it('rejects a key from the millisecond at which it expires, even if it was verified before', async () => {
       const { secret } = await api.issueKey('pro', { expiresAtMs: api.clock.nowMs() + 1000 })
       api.clock.advanceMs(999)
       expect(await api.send('/v1/pets', { key: secret })).to.have.property('status', 200)

@@ -97,7 +97,7 @@ describe('the body of a request', () => {
       return (await exchange(api.url, bytes, { afterFirst: REX })).map(({ status }) => status)
     }
 
-    it('is requested if the head is valid', async () => {
+    it('is requested if the request head is valid', async () => {
       expect(await getStatuses([auth(), JSON_TYPE, LENGTH])).to.deep.equal([100, 201])
     })
 

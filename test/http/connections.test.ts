@@ -30,7 +30,7 @@ describe('a connection', () => {
   function open(url: string, bytes: string): Socket {
     const { hostname, port } = new URL(url)
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true }, () => socket.write(bytes))
-    // Errors of the client are expected and irrelevant.
+    // Socket errors of the client are expected and irrelevant.
     socket.on('error', () => socket.destroy())
     sockets.add(socket)
     return socket
@@ -127,7 +127,7 @@ describe('a connection', () => {
       const bytes = head('GET /v1/pets HTTP/1.1', ['Host: pets', `Authorization: Bearer ${key}`])
       const responses = exchange(own.url, bytes, { end: true })
       await until('the request is in flight', () => pets.gate.heldCount === 1)
-      // A round trip later the server has seen the end of the other connection, too.
+      // After one more round trip, the server has also seen the end of the other connection.
       await own.send('/livez')
       pets.gate.open()
       expect((await responses).map(({ status }) => status)).to.deep.equal([200])
@@ -153,7 +153,7 @@ describe('a connection', () => {
     expect((await api.send('/livez')).status).to.equal(200)
   })
 
-  it('is not upgraded, and ends after the response to an upgrade request', async () => {
+  it('is not upgraded, and closes after the response to an upgrade request', async () => {
     const get = head('GET /v1/pets?limit=1 HTTP/1.1', ['Host: pets', auth()])
     const upgrade = head('GET /v1/pets?limit=2 HTTP/1.1', ['Host: pets', auth(), 'Connection: Upgrade', 'Upgrade: websocket'])
     for (const bytes of [get + upgrade, get + upgrade + get]) {
@@ -230,7 +230,7 @@ describe('a connection', () => {
       expect(serverSide.destroyed).to.equal(false)
     })
 
-    it('has all responses to pipelined requests when the server is about to stop, and only the last one announces the end', async () => {
+    it('gets all responses to pipelined requests when the server is about to stop, and only the last response announces the end', async () => {
       const { server, url } = await serve((_request, response) => void setImmediate(() => response.end()))
       announceClose(server)
       const responses = await exchange(url, head('GET / HTTP/1.1', ['Host: pets']).repeat(3))
@@ -248,7 +248,7 @@ describe('a connection', () => {
       expect(paths).to.deep.equal(['/first'])
     })
 
-    it('is not closed by draining before a complete request has its response, although half a request follows', async () => {
+    it('is not closed by draining before a complete request has its response, even if half a request follows', async () => {
       const waiting: (() => void)[] = []
       const { server, url } = await serve((_request, response) => void waiting.push(() => response.end()))
       const half = head('POST / HTTP/1.1', ['Host: pets', 'Content-Length: 2']) + '{'

@@ -30,7 +30,7 @@ describe('an error', () => {
     'application/json;q=0, */*',
     'image/png, text/html',
   ]) {
-    it(`is 406, in JSON nevertheless, for Accept: ${accept}`, async () => {
+    it(`is 406, but still in JSON, for Accept: ${accept}`, async () => {
       const headers = { accept }
       for (const path of ['/v1/pets', '/v1/pets/1', '/v1/store/orders']) {
         expectError(await api.call(path, { headers }), 406, 'not_acceptable')

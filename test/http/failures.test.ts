@@ -26,7 +26,7 @@ describe('a failure of the service', () => {
     return { doubles: { pets, apiKeyStore } }
   })
 
-  /** A pet store and a quota store that fail with these errors. */
+  /** A pet store that fails with `failure`, and a quota store whose refunds fail with `refundFailure`. */
   const failBoth = (failure: Error, refundFailure: Error) => ({
     pets: Object.assign(new UnreliablePetStore(), { failure }),
     quotas: Object.assign(new MemoryQuotaStore(new MovableClock()), { refund: () => Promise.reject(refundFailure) }),

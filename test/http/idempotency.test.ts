@@ -52,7 +52,7 @@ describe('an Idempotency-Key', () => {
     expect(await countPets()).to.equal(1)
   })
 
-  it('returns 422 for another body, and replays for the first one continue', async () => {
+  it('returns 422 for a different body, and replays for the first one continue', async () => {
     const first = await post('a-1')
     for (const changed of [{ name: 'Max' }, { categoryId: 8 }, { status: 'sold' }]) {
       expectError(await post('a-1', { ...REX, ...changed }), 422, 'idempotency_key_reused')
@@ -66,7 +66,7 @@ describe('an Idempotency-Key', () => {
     expectError(await post('a-1', '{"name":"Rex","categoryId":9007199254740993}'), 422, 'idempotency_key_reused')
   })
 
-  it('accepts the same pet in another notation', async () => {
+  it('accepts the same pet in a different notation', async () => {
     const first = await post('a-1')
     for (const same of [
       '{ "categoryId" : 7.0 , "name" : "Rex" }',
@@ -84,14 +84,14 @@ describe('an Idempotency-Key', () => {
     expect(await countPets()).to.equal(1)
   })
 
-  it('belongs to one API key: another one can use the same value for another pet', async () => {
+  it('belongs to one API key: a different key can use the same value for a different pet', async () => {
     await post('a-1')
     const { secret } = await api.issueKey()
     expectNewPet(await api.call('/v1/pets', { method: 'POST', key: secret, headers: { 'idempotency-key': 'a-1' }, body: MAX }))
     expect(await countPets()).to.equal(2)
   })
 
-  it('creates another pet with another value, including another letter case, or without a value', async () => {
+  it('creates another pet with a different value, even if only the letter case differs, or without a value', async () => {
     for (const value of ['a-1', 'A-1', 'a-2']) expectNewPet(await post(value))
     for (let request = 0; request < 2; request += 1) expectNewPet(await api.postPet(REX))
     expect(await countPets()).to.equal(5)
@@ -165,7 +165,7 @@ describe('an Idempotency-Key', () => {
     })
   }
 
-  it('returns 422 for another body even if the store failed before the write', async () => {
+  it('returns 422 for a different body even if the store failed before the write', async () => {
     pets.failNext = 'before the write'
     await post('a-1')
     expectError(await post('a-1', MAX), 422, 'idempotency_key_reused')

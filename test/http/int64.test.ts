@@ -13,14 +13,14 @@ describe('a categoryId', () => {
   /** From the text of the response, because a JSON parser would round the digits. */
   const readDigits = ({ text }: TestResponse) => /"categoryId":(-?\d+)[,}]/.exec(text)?.[1]
 
-  /** Creates a pet, and checks the response, the pet and the end of the list. */
+  /** Creates a pet, and checks its category in the response, in the pet and at the end of the list. */
   async function expectDigits(literal: string, digits: string): Promise<void> {
     const created = await postLiteral(literal)
     expect(created).to.include({ status: 201 }, `${literal}: ${created.text}`)
-    const got = await api.call(created.headers.location ?? '')
+    const found = await api.call(created.headers.location ?? '')
     const listed = await api.call('/v1/pets?limit=100')
     const last = { ...listed, text: listed.text.slice(listed.text.lastIndexOf('{')) }
-    expect([created, got, last].map(readDigits)).to.deep.equal([digits, digits, digits])
+    expect([created, found, last].map(readDigits)).to.deep.equal([digits, digits, digits])
   }
 
   for (const digits of [

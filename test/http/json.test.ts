@@ -125,7 +125,7 @@ describe('a JSON body', () => {
     it(`with 64 KiB of ${what} returns 400 within two seconds`, async () => expect(await getStatus(body)).to.equal(400)).timeout(2000)
   }
 
-  it('is not repeated at length in the message, which has at most the documented 10,000 characters', async () => {
+  it('is not repeated in full in the message, which has at most the documented 10,000 characters', async () => {
     const long = 'k'.repeat(30_000)
     for (const body of [`{"${long}":1,"${long}":2}`, `{"a":${'1'.repeat(60_000)}.}`, `{"a":"\\${long}"}`]) {
       expect(await expectInvalid(body)).to.have.length.at.most(10_000)

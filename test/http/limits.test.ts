@@ -87,13 +87,13 @@ describe('a request', () => {
     })
   }
 
-  it('may ask for a charset of JSON, in any case', async () => {
+  it('may request JSON with a charset, in any letter case', async () => {
     for (const accept of ['application/json; charset=utf-8', 'application/json;Charset=UTF-8']) {
       expect((await api.send('/v1/pets', { key, headers: { accept } })).status, accept).to.equal(200)
     }
   })
 
-  it('may follow on the same connection for 75 s', async () => {
+  it('may reuse an idle connection for 75 s', async () => {
     const { hostname, port } = new URL(api.url)
     const socket = connect(Number(port), hostname)
     socket.write(head('GET /livez HTTP/1.1', ['Host: pets']))
@@ -111,7 +111,7 @@ describe('the admin port', () => {
     return send(await listen(admin, '127.0.0.1', 0), path).finally(() => admin.close())
   }
 
-  it('responds to /health with 503 while a required dependency is down, also if the process is ready', () => {
+  it('responds to /health with 503 while a required dependency is down, even if the process is ready', () => {
     const down: Dependency = { name: 'mongodb', isRequired: true, isUp: async () => false }
     return withApi({ doubles: { health: new Health([down]) } }, async (api) => {
       api.parts.health.startAccepting()
@@ -132,7 +132,7 @@ describe('the admin port', () => {
         .and.include('petstore_unauthenticated_requests_total{code="invalid_api_key"} 30\n')
     }))
 
-  it('reports durations on /metrics in seconds, the log in milliseconds', () =>
+  it('reports durations on /metrics in seconds and in the log in milliseconds', () =>
     withApi({}, async (api, key) => {
       await api.send('/v1/pets', { key })
       const [, seconds] = /^http_request_duration_seconds_sum\{.*\} (\S+)$/m.exec((await get(api, '/metrics')).text) ?? []
@@ -142,7 +142,7 @@ describe('the admin port', () => {
 })
 
 describe('the failure limit', () => {
-  it('is that of the client behind a trusted proxy, also on OPTIONS and errors without a key', () =>
+  it('is that of the client behind a trusted proxy, including on OPTIONS and on errors without a key', () =>
     withApi({ config: { trustedProxyHops: 1 } }, async (api) => {
       const from = (client: string) => ({ headers: { 'x-forwarded-for': client } })
       for (let failure = 0; failure < 3; failure += 1) await api.send('/v1/pets', { key: 'rubbish', ...from('198.51.100.7') })
@@ -167,7 +167,7 @@ describe('the failure limit', () => {
     afterEach(() => api.stop())
 
     for (const [what, error, status, code] of [
-      ['an outage', new StoreUnavailable('away'), 503, 'service_unavailable'],
+      ['an outage', new StoreUnavailable('unavailable'), 503, 'service_unavailable'],
       ['a bug', new TypeError('hunter2'), 500, 'internal_error'],
     ] as const) {
       it(`because of ${what}, does not replace the error body, and the log reports the missing headers`, async () => {
@@ -182,13 +182,13 @@ describe('the failure limit', () => {
     }
 
     it('does not change errors outside the API', async () => {
-      failures.error = new StoreUnavailable('away')
+      failures.error = new StoreUnavailable('unavailable')
       expectError(await api.send('/nowhere'), 404, 'not_found')
       expectError(await api.send('/livez', { method: 'DELETE' }), 405, 'method_not_allowed')
     })
 
     it('does not affect OPTIONS outside /v1, which does not depend on quotas', async () => {
-      failures.error = new StoreUnavailable('away')
+      failures.error = new StoreUnavailable('unavailable')
       for (const path of ['/livez', '/readyz', '/docs', '/openapi.json', '*']) {
         const { status, headers } = await api.send(path, { method: 'OPTIONS' })
         expect({ path, status, quotas: 'x-ratelimit-limit' in headers }).to.deep.equal({ path, status: 204, quotas: false })

@@ -9,8 +9,8 @@ import { listen, makeServer } from '../../src/adapters/http/server/server.js'
 import { readConfig } from '../../src/config.js'
 import { expectError } from '../support/responses.js'
 import { send, useApi, withApi } from '../support/api.js'
-import type { Swept } from '../support/sweep.js'
-import { patientPlans, sweep, sweepFailures, sweepRemoved } from '../support/sweep.js'
+import type { SweepResult } from '../support/sweep.js'
+import { plansWithHighFailureLimit, sweep, sweepFailures, sweepRemoved } from '../support/sweep.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 
 interface Reference {
@@ -51,7 +51,7 @@ interface Document {
   }
 }
 
-/** Headers of HTTP and of the hardening, which are not part of the contract. */
+/** General HTTP headers and security headers, which are not part of the contract. */
 const NOT_DECLARED =
   /^(date|connection|keep-alive|content-.*|transfer-encoding|cache-control|referrer-policy|cross-origin-.*|strict-transport-.*|x-content-type-.*)$/
 
@@ -75,17 +75,17 @@ async function getServerUrls(url: string, headers: Readonly<Record<string, strin
 
 describe('the OpenAPI document', () => {
   const pets = new UnreliablePetStore()
-  const api = useApi({ config: { plans: patientPlans() }, doubles: { pets } })
+  const api = useApi({ config: { plans: plansWithHighFailureLimit() }, doubles: { pets } })
   let document: Document
-  let swept: readonly Swept[]
+  let results: readonly SweepResult[]
 
   before(async () => {
     document = (await api.send('/openapi.json')).json as Document
-    swept = [...(await sweep(api)), ...(await sweepFailures(api, pets)), ...(await sweepRemoved(api))]
+    results = [...(await sweep(api)), ...(await sweepFailures(api, pets)), ...(await sweepRemoved(api))]
   })
 
   /** The operation that handled the request, undefined if the document has none. */
-  const findOperation = ({ path, method }: Swept): OperationObject | undefined => {
+  const findOperation = ({ path, method }: SweepResult): OperationObject | undefined => {
     const [bare = ''] = path.replace(/^\/v1/, '').split('?')
     const template = /^\/pets\/[^/]+$/.test(bare) ? '/pets/{petId}' : bare
     return document.paths[template]?.[method.toLowerCase()]
@@ -99,10 +99,10 @@ describe('the OpenAPI document', () => {
 
   const listOperations = () => Object.values(document.paths).flatMap((methods) => Object.values(methods))
 
-  const listSweptOperations = (): [Swept, OperationObject][] =>
-    swept.flatMap((request) => {
+  const listRequestedOperations = (): [SweepResult, OperationObject][] =>
+    results.flatMap((request) => {
       const operation = findOperation(request)
-      return operation ? [[request, operation] as [Swept, OperationObject]] : []
+      return operation ? [[request, operation] as [SweepResult, OperationObject]] : []
     })
 
   it('is an OpenAPI 3.1 document of this version, with the four operations', () => {
@@ -164,9 +164,9 @@ describe('the OpenAPI document', () => {
   })
 
   it('has a response for every status that the service returns, with an example of the error code', () => {
-    const met = listSweptOperations()
-    expect(met).to.have.length.above(100)
-    for (const [{ path, method, response: actual }, operation] of met) {
+    const requests = listRequestedOperations()
+    expect(requests).to.have.length.above(100)
+    for (const [{ path, method, response: actual }, operation] of requests) {
       const response = findResponse(operation, actual.status)
       expect(response, `${operation.operationId} returns ${actual.status}`).to.be.an('object')
       const { code } = actual.status >= 400 ? (actual.json as { code: string }) : { code: undefined }
@@ -191,15 +191,15 @@ describe('the OpenAPI document', () => {
   })
 
   it('declares every header that the service sends, and the service sends every header that is declared as required', () => {
-    for (const [{ path, method, response: actual }, operation] of listSweptOperations()) {
+    for (const [{ path, method, response: actual }, operation] of listRequestedOperations()) {
       const declared = Object.entries(findResponse(operation, actual.status)?.headers ?? {})
       const required = declared.filter(([, header]) => document.components.headers[readName(header)]?.required)
       const sent = Object.keys(actual.headers).filter((name) => !NOT_DECLARED.test(name))
-      const what = `${method} ${path}: ${actual.status}`
-      expect(sent, what).to.include.members(required.map(([name]) => name.toLowerCase()))
+      const label = `${method} ${path}: ${actual.status}`
+      expect(sent, label).to.include.members(required.map(([name]) => name.toLowerCase()))
       expect(
         declared.map(([name]) => name.toLowerCase()),
-        what,
+        label,
       ).to.include.members(sent)
     }
   })
@@ -217,7 +217,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('has an example with the exact body for every error code of the catalogue', () => {
+  it('has an example with the exact body for every error code in the catalog', () => {
     const shown = Object.values(document.components.responses).flatMap(({ content }) =>
       Object.entries(content['application/json']?.examples ?? {}).map(([code, { value }]) => [code, value] as const),
     )
@@ -290,14 +290,14 @@ describe('the OpenAPI document', () => {
     expect(newPet?.['required']).to.deep.equal(['name', 'categoryId'])
   })
 
-  it('gives shipDate a format and no other bounds', () => {
+  it('gives shipDate a format and no other constraints', () => {
     const { description, example, ...keywords } = document.components.schemas['Order']?.properties['shipDate'] ?? {}
     expect(keywords).to.deep.equal({ type: 'string', format: 'date-time' })
     expect([description, example]).to.not.include(undefined)
   })
 
   it('marks the same operations as experimental and as deprecated as the responses do', () => {
-    for (const [{ response: actual }, operation] of listSweptOperations()) {
+    for (const [{ response: actual }, operation] of listRequestedOperations()) {
       expect(actual.headers['x-stability']).to.equal(operation['x-stability'])
       expect('deprecation' in actual.headers).to.equal(operation.deprecated === true)
     }
@@ -309,7 +309,7 @@ describe('the OpenAPI document', () => {
     expect((await api.send('/openapi.json')).text).to.not.match(/922337203685477\d*/)
   })
 
-  it('is not served if DOCS is off, and neither is its page', () =>
+  it('is not served if DOCS is off, and neither is the docs page', () =>
     withApi({ config: { hasDocs: false } }, async (own, key) => {
       for (const path of ['/openapi.json', '/openapi.yaml', '/docs', '/docs/scalar.js', '/docs/start.js']) {
         expectError(await own.send(path), 404, 'not_found')

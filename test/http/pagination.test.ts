@@ -103,7 +103,7 @@ for (const [path, statuses] of [
       expect(readIds(await api.call(findLink('first', second) ?? expect.fail()))).to.deep.equal(readIds(first))
     })
 
-    it('accepts another limit on the next page', async () => {
+    it('accepts a different limit on the next page', async () => {
       const cursor = await issueCursor(api, api.key, `${path}?limit=5`)
       expect(readIds(await list(`limit=3&cursor=${cursor}`))).to.deep.equal([6, 7, 8])
       expect(readIds(await list(`cursor=${cursor}`))).to.deep.equal(listNumbersTo(25).slice(5))
@@ -214,7 +214,7 @@ describe('a cursor', () => {
 })
 
 describe('the list of pets', () => {
-  it('contains no pet twice and misses none if pets are added while a client follows the next links', () => {
+  it('contains no pet twice and misses none even if pets are added while a client follows the next links', () => {
     const pets = new MemoryPetStore(listNumbersTo(10).map((number) => makePet(number * 10)))
     return withApi({ doubles: { pets } }, async (api, key) => {
       const seen: number[] = []

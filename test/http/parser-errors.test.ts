@@ -130,7 +130,7 @@ describe('a request that is not valid HTTP', () => {
     expect(responses.map(({ status }) => status)).to.deep.equal([200, 400])
   })
 
-  it('ends the connection even if the client keeps its side open', async () => {
+  it('causes the connection to be closed even if the client keeps its side open', async () => {
     const { hostname, port } = new URL(api.url)
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
     socket.write('hello\r\n\r\n')

@@ -26,7 +26,7 @@ describe('the quota of a key', () => {
     return responses
   }
 
-  /** The key is rejected until `Retry-After` is over, and not a second longer. */
+  /** Expects that the key is rejected until `Retry-After` has passed, and not a second longer. */
   async function expectExactRetryAfter(key: string, code: string): Promise<void> {
     const rejected = await list(key)
     expectError(rejected, 429, code)
@@ -75,7 +75,7 @@ describe('the quota of a key', () => {
     ['enterprise', { minute: 3, day: 5 }, 3, 5],
     ['free', { minute: 2, day: 1000 }, 2, 1000],
   ] as const) {
-    it(`is ${minuteLimit} per minute and ${dayLimit} per day on ${plan}${ownLimits ? ' with limits of its own' : ''}`, async () => {
+    it(`is ${minuteLimit} per minute and ${dayLimit} per day on ${plan}${ownLimits ? ' with its own limits' : ''}`, async () => {
       const { secret } = await api.issueKey(plan, ownLimits ? { limits: ownLimits } : {})
       const { minute, day } = readRateLimitFields(await list(secret))
       expect(minute).to.include({ quota: minuteLimit, windowSeconds: 60, remaining: minuteLimit - 1 })

@@ -8,13 +8,13 @@ import { withApi } from '../support/api.js'
 
 const secrets = new CryptoApiKeySecrets()
 
-/** What must not be logged of a key. The last four characters are the part of the hint that is not on every key. */
+/** Returns the parts of a key that must not be logged. The last four characters are the part of the hint that differs between keys. */
 function hiddenParts({ key, secret }: IssuedApiKey): string[] {
   return [secret, key.secretHash, key.secretHash.slice(0, 16), Buffer.from(key.secretHash, 'hex').toString('base64'), key.hint]
 }
 
 describe('the log at every level', () => {
-  it('has no secret, no hash of a secret and no hint: neither of served nor of rejected nor of failed requests', () => {
+  it('contains no secret, no hash of a secret and no hint, whether requests are served, rejected or fail', () => {
     const pets = new UnreliablePetStore()
     const apiKeys = new WatchedApiKeyStore()
     return withApi({ config: { logLevel: 'trace' }, doubles: { pets, apiKeyStore: apiKeys } }, async (api) => {
@@ -25,7 +25,10 @@ describe('the log at every level', () => {
       const unknown = secrets.generate()
 
       await api.send('/v1/pets', { key })
-      for (const failure of [new StoreUnavailable('away', { cause: new Error('refused') }), new TypeError('a surprise')]) {
+      for (const failure of [
+        new StoreUnavailable('unavailable', { cause: new Error('connection refused') }),
+        new TypeError('unexpected'),
+      ]) {
         pets.failure = failure
         await api.send('/v1/pets', { key })
         pets.failure = undefined

@@ -4,7 +4,7 @@ import { startApi } from '../support/api.js'
 import { exchangeOnce } from '../support/raw-socket.js'
 import { issueAmpleKey } from '../support/api.js'
 
-/** Every header that tells browsers and caches what they must not do. */
+/** Every header that restricts what browsers and caches do. */
 const NAMES = [
   'x-content-type-options',
   'content-security-policy',

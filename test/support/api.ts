@@ -101,7 +101,7 @@ export async function withApi(options: TestApiOptions, use: (api: TestApi, key: 
 export interface SuiteApi extends TestApi {
   /** The secret of a key that no test exhausts. */
   readonly key: string
-  /** Like `send`, with `key` unless the request has a key of its own. */
+  /** Like `send`, with `key` unless the request has its own key. */
   call(path: string, sent?: Sent): Promise<TestResponse>
   /** Sends the body, as JSON, to `POST /v1/pets` with `key`. */
   postPet(body: unknown, headers?: Sent['headers']): Promise<TestResponse>
@@ -115,7 +115,7 @@ export function useApi(options: TestApiOptions = {}): SuiteApi {
   return api
 }
 
-/** Like `useApi`, but every test of the suite has a service of its own, with options of its own. */
+/** Like `useApi`, but starts a new service, with new options, for each test of the suite. */
 export function useApiPerTest(makeOptions: () => TestApiOptions = () => ({})): SuiteApi {
   const { api, start, stop } = makeSuiteApi(makeOptions)
   beforeEach(start)
@@ -150,7 +150,7 @@ export async function issueAmpleKey(api: TestApi): Promise<string> {
   return secret
 }
 
-/** Sends one request on a connection of its own. Method and path are sent unchanged. */
+/** Sends one request on a new connection. Method and path are sent unchanged. */
 export async function send(url: string, path: string, { method = 'GET', key, headers = {}, body }: Sent = {}): Promise<TestResponse> {
   const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
   const bytes = isRaw ? body : JSON.stringify(body)

@@ -39,7 +39,7 @@ async function findImportViolations(root: string, rulesFile: string, files: stri
 
 type SyntaxNode = Record<string, unknown>
 
-/** Finds what dependency-cruiser does not: imports that are not statements, and the environment read through a global. */
+/** Finds what dependency-cruiser does not find: imports that are not statements, and reads of the environment through a global. */
 function findHiddenViolations(file: string, text: string): Violation[] {
   const found: Violation[] = []
   const visit = (node: unknown, parent: SyntaxNode): void => {

@@ -12,7 +12,7 @@ export function anOrder(overrides: Partial<Order> = {}): Order {
   return { id: 1n, petId: 4n, quantity: 1, status: 'placed', complete: false, ...overrides }
 }
 
-/** The hash and the key ID depend on `name`, so keys with different names have nothing in common. */
+/** The hash and the key ID depend on `name`, so keys with different names differ in both. */
 export function anApiKey(name = 'one', overrides: Partial<ApiKey> = {}): ApiKey {
   return {
     keyId: `key_${name}`,

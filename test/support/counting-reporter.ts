@@ -1,5 +1,5 @@
 import Mocha from 'mocha'
-import { skipOf } from './skip.js'
+import { getSkip } from './skip.js'
 
 const { EVENT_TEST_PENDING } = Mocha.Runner.constants
 
@@ -31,23 +31,23 @@ class CountingReporter extends Mocha.reporters.Spec {
 
   private summary(): string {
     const { passes, failures, pending } = this.runner.stats ?? { passes: 0, failures: 0, pending: 0 }
-    const skipped = this.skipped.map((test) => `SKIPPED: ${test.fullTitle()}: ${skipOf(test)?.reason ?? 'no reason given'}`)
+    const skipped = this.skipped.map((test) => `SKIPPED: ${test.fullTitle()}: ${getSkip(test)?.reason ?? 'no reason given'}`)
     const notRun = pending === 0 ? [] : [`${pending} of ${passes + failures + pending} tests did not run.`, ...this.instructions()]
     const counts = `${passes} passed, ${failures} failed, ${pending} skipped`
     return [...skipped, ...notRun, counts].map((line) => `${line}\n`).join('')
   }
 
   private instructions(): string[] {
-    const countOf = new Map<string, number>()
+    const testsByInstruction = new Map<string, number>()
     for (const test of this.skipped) {
-      const { toRunIt } = skipOf(test) ?? {}
-      if (toRunIt !== undefined) countOf.set(toRunIt, (countOf.get(toRunIt) ?? 0) + 1)
+      const { toRunIt } = getSkip(test) ?? {}
+      if (toRunIt !== undefined) testsByInstruction.set(toRunIt, (testsByInstruction.get(toRunIt) ?? 0) + 1)
     }
-    return [...countOf].map(([toRunThem, count]) => `To run ${count} of them: ${toRunThem}.`)
+    return [...testsByInstruction].map(([toRunThem, count]) => `To run ${count} of them: ${toRunThem}.`)
   }
 }
 
-/** Without it, a process that something keeps open would never exit and never print the counts. */
+/** Otherwise a process with an open handle would never exit and never print the counts. */
 function forceExit(): void {
   console.error(`The tests are done, but something keeps the process open: ${process.getActiveResourcesInfo().join(', ')}`)
   // Mocha sets the exit code in its own exit listener. This one runs after it.

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 
 /** What a hostile or broken client does on one connection. */
 export interface Conversation {
-  /** Written one after the other, each in a new turn of the event loop. */
+  /** Written in order, each in a new iteration of the event loop. */
   readonly segments: readonly Buffer[]
   readonly ending: 'close-sending-side' | 'reset' | 'leave' | 'wait'
 }
@@ -102,7 +102,7 @@ export function sampleConversations(key: string, seed: number, count: number): C
   return fc.sample(arbitraryConversation(key), { seed, numRuns: count })
 }
 
-/** Resolves to the bytes from the server when either side has closed the connection. */
+/** Resolves to everything that the server sent when either side has closed the connection. */
 export async function converse(url: string, { segments, ending }: Conversation): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { SAMPLE_PETS } from '../../src/adapters/memory/sample-data.js'
 import { expectError, readRateLimitFields, readQuotaHeaders } from './responses.js'
 import type { TestApi } from './api.js'
-import type { Swept } from './sweep.js'
+import type { SweepResult } from './sweep.js'
 import { sweep, sweepFailures, sweepRemoved } from './sweep.js'
 import { UnreliablePetStore } from './unreliable-pet-store.js'
 
@@ -10,18 +10,18 @@ import { UnreliablePetStore } from './unreliable-pet-store.js'
 export function describeEveryResponse(where: string, open: (context: Mocha.Context, pets: UnreliablePetStore) => Promise<TestApi>): void {
   describe(`every response under /v1, ${where},`, () => {
     let api: TestApi
-    let swept: readonly Swept[]
+    let results: readonly SweepResult[]
 
     before(async function () {
       const pets = new UnreliablePetStore(SAMPLE_PETS)
       api = await open(this, pets)
       this.timeout(60_000)
-      swept = [...(await sweep(api)), ...(await sweepFailures(api, pets)), ...(await sweepRemoved(api))]
+      results = [...(await sweep(api)), ...(await sweepFailures(api, pets)), ...(await sweepRemoved(api))]
     })
     after(() => api?.stop())
 
-    function forEach(check: (request: Swept) => void): void {
-      for (const request of swept) {
+    function forEach(check: (request: SweepResult) => void): void {
+      for (const request of results) {
         try {
           check(request)
         } catch (cause) {
@@ -32,9 +32,9 @@ export function describeEveryResponse(where: string, open: (context: Mocha.Conte
     }
 
     it('is checked: the requests cover every status and the errors of every kind of caller', () => {
-      const statuses = [...new Set(swept.map(({ response }) => response.status))].toSorted((a, b) => a - b)
+      const statuses = [...new Set(results.map(({ response }) => response.status))].toSorted((a, b) => a - b)
       expect(statuses).to.deep.equal([200, 201, 204, 400, 401, 404, 405, 406, 410, 413, 415, 417, 422, 429, 500, 503])
-      const codes = new Set(swept.flatMap(({ response }) => (response.json as { code?: string } | undefined)?.code ?? []))
+      const codes = new Set(results.flatMap(({ response }) => (response.json as { code?: string } | undefined)?.code ?? []))
       expect([...codes]).to.include.members(['missing_api_key', 'invalid_api_key', 'daily_quota_exceeded', 'key_temporarily_banned'])
     })
 
@@ -63,9 +63,9 @@ export function describeEveryResponse(where: string, open: (context: Mocha.Conte
     })
 
     it('has a unique request ID', () => {
-      const ids = swept.map(({ response }) => response.headers['x-request-id'])
+      const ids = results.map(({ response }) => response.headers['x-request-id'])
       forEach(({ response }) => expect(response.headers['x-request-id']).to.match(/^[A-Za-z0-9._-]{1,64}$/))
-      expect(new Set(ids)).to.have.property('size', swept.length)
+      expect(new Set(ids)).to.have.property('size', results.length)
     })
 
     it('has a body with exactly code, message and its own status if it is an error', () => {

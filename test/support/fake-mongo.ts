@@ -1,8 +1,8 @@
 import type { Document } from 'mongodb'
 import { Gate } from './gate.js'
-import { helloOf, isHello, startMongoStub } from './mongo-stub.js'
+import { makeHelloResponse, isHello, startMongoStub } from './mongo-stub.js'
 
-/** A MongoDB that keeps documents and knows as many commands as the service sends. Filters support equality and `$exists: false`. */
+/** A fake MongoDB that stores documents and supports only the commands that the service sends. Filters support equality and `$exists: false`. */
 export interface FakeMongo {
   readonly url: string
   /** All commands with this name that were received, oldest first. */
@@ -43,13 +43,13 @@ export async function startFakeMongo(): Promise<FakeMongo> {
 }
 
 function respond(command: Document, documentsOf: (collection: string) => Document[]): Document {
-  if (isHello(command)) return helloOf({ logicalSessionTimeoutMinutes: 30 })
+  if (isHello(command)) return makeHelloResponse({ logicalSessionTimeoutMinutes: 30 })
   if ('insert' in command) {
     documentsOf(command['insert']).push(...command['documents'])
     return { n: command['documents'].length }
   }
-  if ('find' in command) return cursorOf(documentsOf(command['find']).filter(matching(command['filter'])))
-  if ('aggregate' in command) return cursorOf([{ _id: 1, n: documentsOf(command['aggregate']).length }])
+  if ('find' in command) return makeCursorResponse(documentsOf(command['find']).filter(matching(command['filter'])))
+  if ('aggregate' in command) return makeCursorResponse([{ _id: 1, n: documentsOf(command['aggregate']).length }])
   if ('findAndModify' in command) {
     const found = documentsOf(command['findAndModify']).find(matching(command['query']))
     const { $set = {}, $inc = {} } = command['update']
@@ -65,6 +65,6 @@ function matching(filter: Document): (document: Document) => boolean {
   return (document) => Object.entries(filter).every(([field, wanted]) => isMet(document[field], wanted))
 }
 
-function cursorOf(firstBatch: Document[]): Document {
+function makeCursorResponse(firstBatch: Document[]): Document {
   return { cursor: { id: 0n, ns: 'fake.documents', firstBatch } }
 }

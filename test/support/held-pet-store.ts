@@ -3,7 +3,7 @@ import type { PageRequest } from '../../src/core/page.js'
 import type { Pet, PetStatus } from '../../src/core/pet.js'
 import { Gate } from './gate.js'
 
-/** The memory store, whose `list` waits for the gate. */
+/** The memory store, except that `list` waits for the gate. */
 export class HeldPetStore extends MemoryPetStore {
   readonly gate = new Gate()
 

@@ -20,7 +20,7 @@ export class MemoryKeysCommand {
   readonly clock = new SystemClock()
   readonly apiKeyStore = new MemoryApiKeyStore(this.clock)
   readonly quotas = new MemoryQuotaStore(this.clock)
-  /** Turn this on for an outage of the store that announces changes. */
+  /** Set to true to simulate an outage of the store that announces changes. */
   isQuotaStoreDown = false
 
   async store(...keys: ApiKey[]): Promise<void> {

@@ -2,7 +2,7 @@ import type { Db } from 'mongodb'
 import type { MongoConnectionOptions } from '../../src/adapters/mongo/mongo-connection.js'
 import { MongoConnection } from '../../src/adapters/mongo/mongo-connection.js'
 import { ensureIndexes } from '../../src/adapters/mongo/mongo-indexes.js'
-import type { Opened } from '../contracts/opened.js'
+import type { OpenAdapter } from '../contracts/open-adapter.js'
 import { until } from './until.js'
 
 const COLLECTIONS = ['pets', 'orders', 'apiKeys', 'idempotency', 'counters']
@@ -32,7 +32,7 @@ export class MongoData {
   }
 
   /** Opens an adapter on data that contains only what `fill` adds. */
-  async open<Port>(make: (db: Db) => Port, fill: (db: Db) => Promise<unknown> = async () => {}): Promise<Opened<Port>> {
+  async open<Port>(make: (db: Db) => Port, fill: (db: Db) => Promise<unknown> = async () => {}): Promise<OpenAdapter<Port>> {
     await this.empty()
     const db = this.connect()
     await fill(db)

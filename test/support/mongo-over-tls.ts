@@ -1,7 +1,7 @@
 import type { TlsServerOptions } from './certificate-authority.js'
 import { aMongoDatabase } from './engines/mongo-engine.js'
 import { skipFor } from './skip.js'
-import { startFaultProxy } from './fault-proxy.js'
+import { startFaultInjectionProxy } from './fault-injection-proxy.js'
 
 /** A database of a suite behind a TLS proxy that requires client certificates. */
 export interface MongoOverTls {
@@ -19,7 +19,7 @@ export async function aMongoDatabaseOverTls(context: Mocha.Context, options: Tls
   const { user = '', host = '', port = '27017', path = '', query = '' } = parts?.groups ?? {}
   const serverOptions = new URLSearchParams(query)
   if (!parts || serverOptions.has('tls') || serverOptions.has('ssl')) skipFor(context, 'MONGODB_URL is not mongodb://host without TLS')
-  const proxy = await startFaultProxy(`tcp://${host}:${port}`, { tls: options })
+  const proxy = await startFaultInjectionProxy(`tcp://${host}:${port}`, { tls: options })
   return {
     url(proxyHost, tlsOptions) {
       const all = new URLSearchParams(query)

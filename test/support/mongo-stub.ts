@@ -9,7 +9,7 @@ const OP_REPLY = 1
 const OP_QUERY = 2004
 const OP_MSG = 2013
 
-/** A server that speaks enough of the MongoDB wire protocol to record and answer commands. */
+/** A server that speaks enough of the MongoDB wire protocol to record commands and respond to them. */
 export interface MongoStub {
   readonly port: number
   /** All received commands, oldest first. */
@@ -53,7 +53,7 @@ export async function startMongoStub(respond: (command: Document) => Document | 
 }
 
 /** The response to `hello` of a standalone server, or, with `setName`, of a member of a replica set. */
-export function helloOf(more: Document): Document {
+export function makeHelloResponse(more: Document): Document {
   return { helloOk: true, isWritablePrimary: true, ismaster: true, minWireVersion: 0, maxWireVersion: 25, ...more }
 }
 

@@ -22,7 +22,7 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** `petstore serve` in a process of its own. */
+/** `petstore serve` in a separate process. */
 export interface ServiceProcess {
   readonly pid: number
   /** `http://127.0.0.1:…` */

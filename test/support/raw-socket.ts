@@ -21,7 +21,7 @@ export interface Exchange {
 }
 
 /**
- * Writes the bytes on a connection of their own. Resolves to all responses when the server closes the connection, so the request
+ * Writes the bytes on a new connection. Resolves to all responses when the server closes the connection, so the request
  * needs `Connection: close` unless the server closes the connection anyway.
  */
 export async function exchange(

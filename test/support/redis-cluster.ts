@@ -9,7 +9,7 @@ export interface RedisCluster {
   /** `redis+cluster://…` */
   readonly url: string
   /** The node with the slot of this key. */
-  nodeOf(name: string): Promise<OwnEngine>
+  findNode(name: string): Promise<OwnEngine>
   /** Sends a command to a node. */
   send(node: OwnEngine, ...command: [name: string, ...args: string[]]): Promise<unknown>
   stop(): Promise<void>
@@ -38,7 +38,7 @@ export async function aRedisCluster(context: Mocha.Context, extraArgs: readonly 
   return {
     nodes,
     url: `redis+cluster://${nodes.map(({ url }) => new URL(url).host).join(',')}`,
-    async nodeOf(name) {
+    async findNode(name) {
       const [first] = nodes
       if (!first) throw new Error('No node')
       const slot = Number(await sendToNode(first, 'CLUSTER', 'KEYSLOT', name))

@@ -13,12 +13,12 @@ import type { Clock } from '../../src/core/ports/clock.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { until } from './until.js'
 
-/** The quotas of one process. */
+/** The quota stores of one replica. */
 export interface RedisReplica {
   readonly connection: RedisConnection
   readonly quotas: QuotaStore
   readonly control: RedisQuotaControl
-  /** The changes that the breaker reported: `true` for up. */
+  /** The changes that the breaker reported: `true` if it closed. */
   readonly changes: readonly boolean[]
   /** Number of calls of the script for a decision. */
   readonly takes: () => number
@@ -34,13 +34,13 @@ export interface RedisReplicaOptions {
   readonly replicas?: number
   /** 0 caches no rejections. */
   readonly cachedMs?: number
-  /** Waits for every response as long as it takes: for exact results on a busy machine. */
-  readonly isPatient?: boolean
+  /** Waits for every response without a timeout, so that results are exact on a busy machine. */
+  readonly hasNoTimeout?: boolean
 }
 
 export async function aRedisReplica(url: string, options: RedisReplicaOptions = {}): Promise<RedisReplica> {
-  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, isPatient = false } = options
-  const connection = isPatient ? aPatientConnection(url, clock) : new RedisConnection(url, clock ? { clock } : {})
+  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, hasNoTimeout = false } = options
+  const connection = hasNoTimeout ? aConnectionWithoutTimeout(url, clock) : new RedisConnection(url, clock ? { clock } : {})
   const changes: boolean[] = []
   connection.breaker.onChange((isUp) => changes.push(isUp))
   let takes = 0
@@ -56,29 +56,29 @@ export async function aRedisReplica(url: string, options: RedisReplicaOptions = 
   return { connection, quotas, control, changes, takes: () => takes, close: () => connection.close() }
 }
 
-/** Opens its breaker only if the connection is closed. */
-export function aPatientConnection(url: string, clock?: Clock): RedisConnection {
+/** Returns a connection whose breaker opens only if the connection is closed. */
+export function aConnectionWithoutTimeout(url: string, clock?: Clock): RedisConnection {
   const connection = new RedisConnection(url, clock ? { clock } : {})
-  return Object.assign(connection, { breaker: new PatientBreaker(connection.client) })
+  return Object.assign(connection, { breaker: new BreakerWithoutTimeout(connection.client) })
 }
 
-class PatientBreaker extends RedisCircuitBreaker {
-  constructor(private readonly patientClient: RedisClient) {
-    super(patientClient, { probe: (client) => client.set('probe', '1') })
+class BreakerWithoutTimeout extends RedisCircuitBreaker {
+  constructor(private readonly redisClient: RedisClient) {
+    super(redisClient, { probe: (client) => client.set('probe', '1') })
   }
 
   override async call<Reply>(command: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
     if (!this.isUp) throw new RedisUnavailable('Redis is unavailable', { maybeExecuted: false })
     try {
-      return await command(this.patientClient)
+      return await command(this.redisClient)
     } catch (cause) {
       throw new RedisUnavailable('Redis did not respond', { maybeExecuted: true, cause })
     }
   }
 }
 
-/** A connection that observes the data, and waits for each response until Redis is available. */
-export class Onlooker {
+/** Reads and changes the data in Redis directly. Its commands wait until Redis is available. */
+export class RedisObserver {
   readonly client: Redis
 
   constructor(url: string) {
@@ -116,9 +116,9 @@ export class Onlooker {
 }
 
 export function untilUp({ connection }: RedisReplica, withinMs = 8_000): Promise<void> {
-  return until('Redis is used again', () => connection.breaker.isUp, withinMs)
+  return until('the circuit breaker is closed', () => connection.breaker.isUp, withinMs)
 }
 
 export function untilUnavailable({ connection }: RedisReplica, withinMs = 8_000): Promise<void> {
-  return until('the replica notices the outage', () => !connection.breaker.isUp, withinMs)
+  return until('the circuit breaker is open', () => !connection.breaker.isUp, withinMs)
 }

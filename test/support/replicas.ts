@@ -6,11 +6,11 @@ import type { StoredKey } from './stored-key.js'
 import { issueStoredKeys } from './stored-key.js'
 import { until } from './until.js'
 
-/** Processes started at a time: one start takes a core for a second. */
-const STARTED_AT_ONCE = 2
+/** Processes that start at the same time: each keeps a CPU core busy for a second. */
+const CONCURRENT_STARTS = 2
 
-/** A key whose minute lasts longer is too rare. */
-const MOST_SECONDS_LEFT = 50
+/** The more time a test requires before the minute of its key ends, the fewer keys qualify. */
+const MAX_SECONDS_LEFT = 50
 
 /** The settings of all replicas and commands. */
 export function sharedSettings(mongo: Pick<MongoDatabase, 'url'>, redisUrl: string): Settings {
@@ -21,13 +21,13 @@ export function sharedSettings(mongo: Pick<MongoDatabase, 'url'>, redisUrl: stri
 export async function startReplicas(count: number, settings: Settings): Promise<ServiceProcess[]> {
   const started: ServiceProcess[] = []
   while (started.length < count) {
-    const batch = Math.min(STARTED_AT_ONCE, count - started.length)
+    const batch = Math.min(CONCURRENT_STARTS, count - started.length)
     started.push(...(await Promise.all(Array.from({ length: batch }, () => startService({ EXPECTED_REPLICAS: `${count}`, ...settings })))))
   }
   return started
 }
 
-/** By database and limits. The more keys there are, the sooner one has a minute that lasts. */
+/** By database and limits. The more keys there are, the sooner one of them has a minute with enough time left. */
 const unused = new Map<string, StoredKey[]>()
 
 export interface OwnLimits {
@@ -35,15 +35,15 @@ export interface OwnLimits {
   readonly day: number
 }
 
-/** Keys issued at a time. Their minutes have different offsets, so that one of them is likely to have time left. */
-const ISSUED_AT_ONCE = 10
+/** Keys issued at a time. Their minutes have different offsets, so one of them probably has enough time left. */
+const ISSUE_BATCH_SIZE = 10
 
 /**
- * Returns an unused key of the free plan, or with these limits, whose minute ends in `secondsLeft` or later. If the day would end before,
- * waits for the next day.
+ * Returns an unused key of the free plan, or with these limits, whose minute ends in `secondsLeft` or later. If the day ends before
+ * that, waits for the next day.
  */
 export async function freeKeyWithTime(settings: Settings, secondsLeft: number, limits?: OwnLimits): Promise<StoredKey> {
-  if (secondsLeft > MOST_SECONDS_LEFT) throw new Error(`A key whose minute lasts ${secondsLeft} s is too rare`)
+  if (secondsLeft > MAX_SECONDS_LEFT) throw new Error(`A key whose minute lasts ${secondsLeft} s is too rare`)
   const { MONGODB_URL = '' } = settings
   const pool = JSON.stringify([MONGODB_URL, limits])
   const kept = unused.get(pool) ?? []
@@ -57,7 +57,7 @@ export async function freeKeyWithTime(settings: Settings, secondsLeft: number, l
     kept.push(
       ...(await issueStoredKeys(
         MONGODB_URL,
-        Array.from({ length: ISSUED_AT_ONCE }, () => newKey),
+        Array.from({ length: ISSUE_BATCH_SIZE }, () => newKey),
       )),
     )
   }
@@ -68,7 +68,7 @@ export function secondsLeftInMinute(keyId: string): number {
 }
 
 /** The number of the key's current minute. */
-export function minuteOf(keyId: string): number {
+export function getMinuteNumber(keyId: string): number {
   return Math.floor((Math.floor(Date.now() / 1000) + minutePhaseSeconds(keyId)) / 60)
 }
 
@@ -86,19 +86,19 @@ export async function toUsage(keyId: string, settings: Settings): Promise<Printe
 }
 
 export interface RedisChanges {
-  /** How often the replica has lost Redis, and used it again, since it started. */
+  /** How often the circuit breaker of the replica has opened, and closed again, since the replica started. */
   readonly down: number
   readonly up: number
 }
 
-/** From the metrics of a replica. */
+/** Reads the counts from the metrics of a replica. */
 export async function redisChanges({ adminUrl }: ServiceProcess): Promise<RedisChanges> {
   const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
   const count = (to: string) => Number(new RegExp(`^petstore_redis_changes_total\\{to="${to}"\\} (\\d+)$`, 'm').exec(metrics)?.[1] ?? 0)
   return { down: count('down'), up: count('up') }
 }
 
-/** From the log of a replica. */
+/** Reads the counts from the log of a replica. */
 export function loggedRedisChanges({ logLines }: ServiceProcess): RedisChanges {
   const count = (message: string) => logLines.filter((line) => line.includes(`"msg":"${message}`)).length
   return { down: count('Redis is unavailable: '), up: count('Redis is available: ') }

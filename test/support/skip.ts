@@ -19,7 +19,7 @@ export function skipFor(context: Mocha.Context, reason: string, toRunIt?: string
   return context.skip()
 }
 
-export function skipOf(test: Mocha.Test): Skip | undefined {
+export function getSkip(test: Mocha.Test): Skip | undefined {
   const owners: object[] = [test]
   for (let suite = test.parent; suite; suite = suite.parent) owners.push(suite)
   return owners.map((owner) => skips.get(owner)).find((skip) => skip !== undefined)

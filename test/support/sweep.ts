@@ -6,7 +6,7 @@ import type { UnreliablePetStore } from './unreliable-pet-store.js'
 import { issueAmpleKey } from './api.js'
 
 /** One request of a sweep over routes, callers and errors, with its response. */
-export interface Swept {
+export interface SweepResult {
   readonly caller: string
   readonly path: string
   readonly method: string
@@ -67,13 +67,13 @@ const REQUESTS_OF_PETS: readonly (readonly [string, Sent])[] = [
   ['/v1/pets', { method: 'POST', body: REX }],
 ]
 
-/** The failure limit is high enough that a sweep does not lock out its own IP address. */
-export function patientPlans(): Plans {
+/** Returns plans with a failure limit that is so high that a sweep does not lock out its own IP address. */
+export function plansWithHighFailureLimit(): Plans {
   return { ...readConfig({}).plans, failedAuthenticationsPerMinute: 10_000 }
 }
 
 /** Sends every request as every caller, one after the other. */
-export async function sweep(api: TestApi): Promise<Swept[]> {
+export async function sweep(api: TestApi): Promise<SweepResult[]> {
   const callers: Readonly<Record<string, string | undefined>> = {
     'no key': undefined,
     'an invalid key': 'pst_live_rubbish',
@@ -82,38 +82,38 @@ export async function sweep(api: TestApi): Promise<Swept[]> {
     'a revoked key': await issueRevokedKey(api),
     'a banned key': await issueBannedKey(api),
   }
-  const swept: Swept[] = []
+  const results: SweepResult[] = []
   for (const [caller, key] of Object.entries(callers)) {
     for (const [path, sent] of REQUESTS) {
-      swept.push(await sweepOne(api, caller, path, { ...sent, ...(key === undefined ? {} : { key }) }))
+      results.push(await sweepOne(api, caller, path, { ...sent, ...(key === undefined ? {} : { key }) }))
     }
   }
-  return swept
+  return results
 }
 
 /** Sends requests that fail because of `pets`, the pet store of the service: with an unexpected error, and because it is unavailable. */
-export async function sweepFailures(api: TestApi, pets: UnreliablePetStore): Promise<Swept[]> {
+export async function sweepFailures(api: TestApi, pets: UnreliablePetStore): Promise<SweepResult[]> {
   const key = await issueAmpleKey(api)
-  const swept: Swept[] = []
+  const results: SweepResult[] = []
   for (const failure of [new TypeError('unexpected'), new StoreUnavailable('timed out')]) {
     pets.failure = failure
     for (const [path, sent] of REQUESTS_OF_PETS) {
-      swept.push(await sweepOne(api, 'a caller of a failing store', path, { ...sent, key }))
+      results.push(await sweepOne(api, 'a caller of a failing store', path, { ...sent, key }))
     }
   }
   pets.failure = undefined
-  return swept
+  return results
 }
 
-/** Sends requests to the operation that is removed in 2030. Moves the clock there. */
-export async function sweepRemoved(api: TestApi): Promise<Swept[]> {
+/** Moves the clock to 2030 and sends requests to the operation that has been removed by then. */
+export async function sweepRemoved(api: TestApi): Promise<SweepResult[]> {
   const key = await issueAmpleKey(api)
   api.clock.moveTo(Date.parse('2030-12-05T00:00:00Z'))
   const sendTo = (method: string) => sweepOne(api, 'a late caller', '/v1/pets/1', { key, method })
   return [await sendTo('GET'), await sendTo('HEAD')]
 }
 
-async function sweepOne(api: TestApi, caller: string, path: string, sent: Sent): Promise<Swept> {
+async function sweepOne(api: TestApi, caller: string, path: string, sent: Sent): Promise<SweepResult> {
   const response = await api.send(path, sent)
   return { caller, path, method: sent.method ?? 'GET', response, atMs: api.clock.nowMs() }
 }

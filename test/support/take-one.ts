@@ -1,7 +1,7 @@
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { KeyVersion, QuotaRules, Verdict } from '../../src/core/quota.js'
 
-/** Takes with a record of the key that cannot be stale. */
+/** Calls `take` with a record of the key that must not be stale. */
 export async function takeOne(
   quotas: QuotaStore,
   keyId: string,

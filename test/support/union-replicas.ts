@@ -7,7 +7,7 @@ import { cleanUpAtEnd } from './engines/cleanup.js'
 /** Compiled into the folder of this file. */
 const UNION_SERVER = fileURLToPath(new URL('union-server.js', import.meta.url))
 
-/** The processes of the control: the stock limiter on one Redis. */
+/** The control of the experiment: processes that use the stock limiter on one Redis. */
 export interface UnionReplicas {
   readonly urls: readonly string[]
   dayUsed(key: string): Promise<number>
@@ -15,7 +15,7 @@ export interface UnionReplicas {
 }
 
 export async function startUnionReplicas(count: number, redisUrl: string): Promise<UnionReplicas> {
-  const servers = await Promise.all(Array.from({ length: count }, () => startOne(redisUrl)))
+  const servers = await Promise.all(Array.from({ length: count }, () => startUnionServer(redisUrl)))
   return {
     urls: servers.map(({ url }) => url),
     async dayUsed(key) {
@@ -28,7 +28,7 @@ export async function startUnionReplicas(count: number, redisUrl: string): Promi
   }
 }
 
-async function startOne(redisUrl: string) {
+async function startUnionServer(redisUrl: string) {
   const child = spawn(process.execPath, [UNION_SERVER, redisUrl], { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(child, 'spawn')
   const exit = once(child, 'exit')

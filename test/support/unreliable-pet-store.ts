@@ -2,7 +2,7 @@ import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import type { PageRequest } from '../../src/core/page.js'
 import type { Pet, PetStatus } from '../../src/core/pet.js'
 
-/** The memory store, which throws `failure` while one is set. */
+/** The memory store, except that it throws `failure` while one is set. */
 export class UnreliablePetStore extends MemoryPetStore {
   failure: Error | undefined
 

@@ -3,10 +3,10 @@ import type { ApiKey } from '../../src/core/api-key.js'
 import { Gate } from './gate.js'
 import { MovableClock } from './movable-clock.js'
 
-/** The memory store. It records its queries, which can be held back and made to fail. */
+/** The memory store. Records its queries, and can delay them and make them fail. */
 export class WatchedApiKeyStore extends MemoryApiKeyStore {
   readonly queries: string[] = []
-  /** Awaited by each query after it has read; a rejection makes the query fail. */
+  /** Called by each query after it has read the data. The query waits for the promise, and fails if it rejects. */
   beforeResponse: () => Promise<void> = async () => {}
 
   constructor() {

@@ -13,7 +13,7 @@ const read = (path: string) => readFileSync(path, 'utf8')
 
 const API_PAGES = readdirSync('docs/api').map((file) => `docs/api/${file}`)
 
-/** The scripts in `retries.md` have a test of their own. */
+/** The scripts in `retries.md` have their own test. */
 const PAGES = ['README.md', ...API_PAGES.filter((page) => page !== 'docs/api/retries.md')]
 
 interface Example {
@@ -23,7 +23,7 @@ interface Example {
   readonly output: string
 }
 
-function examplesOf(page: string): Example[] {
+function listExamples(page: string): Example[] {
   const blocks = read(page).matchAll(/```(?:sh|bash)\n([^`]*)```\n\n```(http|text)\n([^]*?)```/g)
   return [...blocks].map(([, command, kind, output]) => ({ command, kind, output }) as Example)
 }
@@ -40,7 +40,7 @@ function parseResponse(text: string): Response {
   return { statusLine, headers: Object.fromEntries(lines.map((line) => line.split(/: (.*)/s).slice(0, 2))), body: body.trim() }
 }
 
-/** Without what differs from run to run. */
+/** Replaces what differs between runs. */
 function normalize(text: string): string {
   return text
     .replace(/cursor=[\w-]+/g, 'cursor=…')
@@ -82,7 +82,7 @@ describe('The examples in the docs', function () {
 
   for (const page of PAGES) {
     it(`of ${page} print what the page shows, one after the other against a fresh service`, async () => {
-      const examples = examplesOf(page)
+      const examples = listExamples(page)
       const responses = read(page)
         .replace(/<!-- banned.*-->\n```http/g, '')
         .match(/```http/g)
@@ -116,7 +116,7 @@ describe('The examples in the docs', function () {
     }
     const retryAfterSeconds = (response: string) => Number(/^Retry-After: (\d+)/m.exec(response)?.[1])
 
-    /** The first rejection, and all strikes but the last. */
+    /** Causes the first rejection and all strikes except the last. */
     async function sendAllButTheLastStrike(): Promise<void> {
       await sendMany(1)
       api.clock.advanceMs(1500)
@@ -131,7 +131,7 @@ describe('The examples in the docs', function () {
       expect(retryAfterSeconds(banned)).to.equal(60)
     })
 
-    it('show the response to a banned key that has used up its day: it has to wait until 00:00 UTC', async () => {
+    it('show the response to a banned key that has used up its day quota: the client has to wait until 00:00 UTC', async () => {
       for (let left = 1000; left > 0; left -= 60) {
         await sendMany(Math.min(60, left))
         api.clock.advanceSeconds(60)

@@ -57,7 +57,7 @@ describe('the files of the docs', function () {
     })
     afterEach(() => rmSync(root, { recursive: true }))
 
-    it('prevent the start with one sentence that contains the solution', async () => {
+    it('prevent the start, with one sentence that says how to fix it', async () => {
       const { code, stderr } = await serveIn(root, 'on')
       expect(code).to.equal(1)
       expect(stderr).to.match(/^The docs page is not built: \S+\/scalar\.js cannot be read\. Run npm run build, or set DOCS=off\n$/)

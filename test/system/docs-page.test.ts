@@ -4,7 +4,7 @@ import { launchChromium } from '../support/chromium.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, startService } from '../support/process.js'
 
-/** The page in a new browser profile, with what it requested and logged. */
+/** The page in a new browser profile, with its requests and its console output. */
 interface OpenDocs {
   readonly page: Page
   /** The URLs of all requests, including those that failed. */
@@ -84,7 +84,7 @@ describe('the docs page, in Chromium', function () {
     await page.getByRole('dialog').getByText('"Rex"').waitFor()
   })
 
-  it('sends requests to its own origin, even if the server URL of the document has another one', async () => {
+  it('sends requests to its own origin, even if the server URL of the document has a different one', async () => {
     const { page, problems } = await openDocs({ from: `http://localhost:${new URL(service.url).port}` })
     expect((await service.send('/openapi.json')).json.servers[0].url).to.equal(`${service.url}/v1`)
     await listPets(page, service.keys.free)
@@ -94,20 +94,20 @@ describe('the docs page, in Chromium', function () {
 
   it('requests nothing from another origin and does not violate its policy, from opening to the response of a request', async () => {
     const { page, requested, problems } = await openDocs()
-    await explore(page)
+    await loadWholePage(page)
     await listPets(page, service.keys.free)
     const own = ['/docs', '/docs/scalar.js', '/docs/start.js', '/openapi.json', '/v1/pets'].map((path) => service.url + path)
     expect(requested).to.include.members(own)
-    expect(requested.filter(isElsewhere)).to.deep.equal([])
+    expect(requested.filter(isOtherOrigin)).to.deep.equal([])
     expect(problems).to.deep.equal([])
   })
 
   it('requests nothing from another origin even if its policy allows it', async () => {
     const { page, requested } = await openDocs({ bypassCSP: true })
-    await explore(page)
+    await loadWholePage(page)
     await listPets(page, service.keys.free)
     expect(requested).to.include(`${service.url}/v1/pets`)
-    expect(requested.filter(isElsewhere)).to.deep.equal([])
+    expect(requested.filter(isOtherOrigin)).to.deep.equal([])
   })
 
   async function openDocs({ bypassCSP = false, from = service.url } = {}): Promise<OpenDocs> {
@@ -125,7 +125,7 @@ describe('the docs page, in Chromium', function () {
     })
     // Requests to other origins are recorded, but not sent.
     await context.route(
-      ({ href }) => isElsewhere(href),
+      ({ href }) => isOtherOrigin(href),
       (route) => route.abort(),
     )
 
@@ -154,7 +154,7 @@ describe('the docs page, in Chromium', function () {
   }
 
   /** Scrolls to the end of the page and searches it, so that everything is loaded. */
-  async function explore(page: Page): Promise<void> {
+  async function loadWholePage(page: Page): Promise<void> {
     for (const each of await listOperations()) await (await waitForSection(page, each)).scrollIntoViewIfNeeded()
     await page.getByRole('region', { name: 'Models', exact: true }).scrollIntoViewIfNeeded()
     await page.keyboard.press('Control+k')
@@ -163,12 +163,12 @@ describe('the docs page, in Chromium', function () {
     await page.keyboard.press('Escape')
   }
 
-  function isElsewhere(url: string): boolean {
+  function isOtherOrigin(url: string): boolean {
     return !url.startsWith(`${origin}/`) && !/^(data|blob):/.test(url)
   }
 })
 
-/** Waits until the section of the operation is complete, with the button that tries it. */
+/** Waits until the section of the operation is complete, including the button that sends a request. */
 async function waitForSection(page: Page, { method, path, summary }: Operation): Promise<Locator> {
   const section = page.getByRole('region', { name: summary, exact: true })
   await section.getByRole('button', { name: `Test Request (${method} ${path})`, exact: true }).waitFor()

@@ -21,7 +21,7 @@ function marked(text: string, mark: string): string {
 }
 
 describe('The documents', () => {
-  it('have the error codes, error messages and plans of the code', () => {
+  it('contain the error codes, error messages and plans of the code', () => {
     expect(marked(read('docs/api/errors.md'), 'errors')).to.include('| `bad_request` | 400 |')
     for (const page of ['README.md', 'docs/api/rate-limits.md']) expect(marked(read(page), 'plans')).to.include('| Free | 60 | 1,000 |')
     const { status, stderr } = spawnSync(process.execPath, ['scripts/docs-from-code.mjs', 'check'], { encoding: 'utf8' })
@@ -78,7 +78,7 @@ describe('The documents', () => {
       [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)/g)]
         .filter(([, path, heading]) => {
           const target = path ? join(dirname(page), path) : page
-          return !existsSync(target) || (heading !== undefined && !headingsOf(target).includes(heading))
+          return !existsSync(target) || (heading !== undefined && !listHeadings(target).includes(heading))
         })
         .map(([link]) => `${page}: ${link}`),
     )
@@ -101,7 +101,7 @@ describe('The documents', () => {
 })
 
 /** As anchors of links. */
-function headingsOf(page: string): string[] {
+function listHeadings(page: string): string[] {
   return [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()

@@ -9,9 +9,9 @@ import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, startService } from '../support/process.js'
 
 const CONNECTIONS = process.env['LONG'] === '1' ? 100_000 : 3_000
-const AT_ONCE = 48
+const CONCURRENCY = 48
 const BATCH = 500
-/** The growth of resident memory that is possible without a leak. */
+/** Resident memory can grow by this much without a leak. */
 const GROWTH_BYTES = 64 * 1024 * 1024
 /** `FUZZ_SEED=<seed> npm test` repeats a run. */
 const SEED = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -33,14 +33,14 @@ describe(`${CONNECTIONS} connections with random messages on both ports (FUZZ_SE
   })
 
   it('do not affect well-behaved clients, cause no error in the log, do not leak memory and do not prevent a shutdown', async () => {
-    const wellBehaved = [behaveWell(service.url, service.keys.pro), watchHealth(service.adminUrl)]
+    const wellBehavedClients = [runWellBehavedClient(service.url, service.keys.pro), watchHealth(service.adminUrl)]
     let flatBytes = 0
     for (let sent = 0; sent < CONNECTIONS; sent += BATCH) {
       const batch = sampleConversations(service.keys.business, SEED + sent, BATCH)
-      await inParallel(batch, (conversation, index) => attack(index % 4 === 0 ? service.adminUrl : service.url, conversation))
+      await inParallel(batch, (conversation, index) => runConversation(index % 4 === 0 ? service.adminUrl : service.url, conversation))
       if (sent <= CONNECTIONS / 4) flatBytes = Math.max(flatBytes, await residentBytes(service))
     }
-    const counts = await Promise.all(wellBehaved.map((client) => client.stop()))
+    const counts = await Promise.all(wellBehavedClients.map((client) => client.stop()))
 
     expect(Math.min(...counts)).to.be.above(CONNECTIONS / 100)
     expect(service.logLines.filter((line) => (JSON.parse(line) as { level: number }).level >= 50)).to.deep.equal([])
@@ -50,7 +50,7 @@ describe(`${CONNECTIONS} connections with random messages on both ports (FUZZ_SE
 })
 
 /** Fails unless the service sent responses only, and no more of them than there were messages. */
-async function attack(url: string, conversation: Conversation): Promise<void> {
+async function runConversation(url: string, conversation: Conversation): Promise<void> {
   const received = await converse(url, conversation)
   const sent = Buffer.concat(conversation.segments).toString('latin1')
   const responses = received.match(/^HTTP\/1\.1 (?!100 )\d{3} /gm) ?? []
@@ -61,7 +61,7 @@ async function attack(url: string, conversation: Conversation): Promise<void> {
 
 async function inParallel<Item>(items: readonly Item[], work: (item: Item, index: number) => Promise<void>): Promise<void> {
   const queue = [...items.entries()]
-  const workers = Array.from({ length: AT_ONCE }, async () => {
+  const workers = Array.from({ length: CONCURRENCY }, async () => {
     for (let next = queue.shift(); next; next = queue.shift()) await work(next[1], next[0])
   })
   await Promise.all(workers)
@@ -72,7 +72,7 @@ interface Client {
   stop(): Promise<number>
 }
 
-/** One request after the other on one connection. */
+/** Sends requests on one connection, one at a time. */
 function repeat(work: (agent: Agent) => Promise<void>): Client {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   let stopped = false
@@ -91,7 +91,7 @@ function repeat(work: (agent: Agent) => Promise<void>): Client {
   }
 }
 
-function behaveWell(url: string, key: string): Client {
+function runWellBehavedClient(url: string, key: string): Client {
   return repeat(async (agent) => {
     const listed = await exchange(agent, `${url}/v1/pets?limit=2`, key)
     expect(listed.status).to.equal(200)

@@ -17,14 +17,15 @@ describe('scripts/set-up-engines.sh', () => {
       symlinkSync(findProgram(name) ?? skipFor(this, `${name} is not installed`), join(folder, name))
     }
     cpSync('scripts', join(folder, 'scripts'), { recursive: true })
-    program('id', 'echo 0')
-    program('docker', '')
-    for (const installed of ['redis-server', 'debootstrap', 'curl', 'python3', 'chromium', 'dockerd', 'apt-get']) program(installed)
+    createFakeProgram('id', 'echo 0')
+    createFakeProgram('docker', '')
+    for (const installed of ['redis-server', 'debootstrap', 'curl', 'python3', 'chromium', 'dockerd', 'apt-get'])
+      createFakeProgram(installed)
   })
 
   afterEach(() => rmSync(folder, { recursive: true }))
 
-  it('changes nothing in less than two seconds when everything is there', () => {
+  it('changes nothing, in less than two seconds, if everything is installed', () => {
     const startedMs = performance.now()
     expect(setUp()).to.include({ status: 0, output: '', calls: '' })
     expect(performance.now() - startedMs).to.be.lessThan(2_000)
@@ -43,8 +44,8 @@ describe('scripts/set-up-engines.sh', () => {
   })
 
   it('starts dockerd if Docker does not respond: it keeps running and writes to its own log', () => {
-    program('docker', `[ "$1" != version ] || [ -e ${folder}/responds ]`)
-    program('dockerd', `echo planted; : > ${folder}/responds; exec sleep 5`)
+    createFakeProgram('docker', `[ "$1" != version ] || [ -e ${folder}/responds ]`)
+    createFakeProgram('dockerd', `echo planted; : > ${folder}/responds; exec sleep 5`)
     const DOCKERD_LOG = join(folder, 'dockerd.log')
     expect(setUp({ DOCKERD_LOG }).status).to.equal(0)
     expect(readFileSync(DOCKERD_LOG, 'utf8')).to.equal('planted\n')
@@ -52,34 +53,34 @@ describe('scripts/set-up-engines.sh', () => {
   })
 
   it('pulls an official image that Docker does not have', () => {
-    dockerThat({ lacks: 'redis:7|mongo:8|petstore-test/*', pulls: '*' })
+    createFakeDocker({ lacks: 'redis:7|mongo:8|petstore-test/*', pulls: '*' })
     const { status, calls } = setUp()
     expect(status).to.equal(0)
     expect(calls.match(/^docker pull .*$/gm)).to.deep.equal(['docker pull redis:7', 'docker pull mongo:8'])
   })
 
-  it('does not pull an image whose home-made substitute is there', () => {
-    dockerThat({ lacks: 'redis:7|mongo:8', pulls: '*' })
+  it('does not pull an image whose locally built substitute is there', () => {
+    createFakeDocker({ lacks: 'redis:7|mongo:8', pulls: '*' })
     expect(setUp()).to.include({ status: 0, calls: '' })
   })
 
   it('builds an image that cannot be pulled, under the name that its recipe gives it', () => {
-    dockerThat({ lacks: 'redis:7|petstore-test/*', pulls: 'nothing' })
-    program('scripts/engines/redis-image.sh')
+    createFakeDocker({ lacks: 'redis:7|petstore-test/*', pulls: 'nothing' })
+    createFakeProgram('scripts/engines/redis-image.sh')
     const image = nameIn(join(folder, 'scripts/engines'), 'redis', folder)
     expect(setUp()).to.include({ status: 0, calls: `docker pull redis:7\nredis-image.sh ${image}` })
   })
 
   it('fails with the end of the log if an image cannot be built', () => {
-    dockerThat({ lacks: 'redis:7|petstore-test/*', pulls: 'nothing' })
-    program('scripts/engines/redis-image.sh', 'echo planted; exit 1')
+    createFakeDocker({ lacks: 'redis:7|petstore-test/*', pulls: 'nothing' })
+    createFakeProgram('scripts/engines/redis-image.sh', 'echo planted; exit 1')
     const { status, output } = setUp()
     expect(status).to.equal(1)
     expect(output).to.match(/building petstore-test\/redis:[0-9a-f]{12} failed\. The end of the log:\nplanted\n.*ENGINES=found-only/s)
   })
 
   it('pulls the images that REDIS_IMAGE and MONGODB_IMAGE name, and fails if it cannot', () => {
-    dockerThat({ lacks: 'mine/*', pulls: 'mine/redis:1' })
+    createFakeDocker({ lacks: 'mine/*', pulls: 'mine/redis:1' })
     const { status, output } = setUp({ REDIS_IMAGE: 'mine/redis:1', MONGODB_IMAGE: 'mine/mongo:1' })
     expect(output).to.include('pulling mine/mongo:1 failed')
     expect(status).to.equal(1)
@@ -87,14 +88,14 @@ describe('scripts/set-up-engines.sh', () => {
 
   it('fails with the end of the log if packages cannot be installed', () => {
     rmSync(join(folder, 'curl'))
-    program('apt-get', 'echo no network; exit 100')
+    createFakeProgram('apt-get', 'echo no network; exit 100')
     const { status, output } = setUp()
     expect(status).to.equal(1)
     expect(output).to.match(/installing curl failed\. The end of the log:\n.*no network\n.*ENGINES=found-only/s)
   })
 
   it('fails if Docker does not respond at DOCKER_HOST: it starts no other Docker', () => {
-    program('docker', 'exit 1')
+    createFakeProgram('docker', 'exit 1')
     const { status, output } = setUp({ DOCKER_HOST: 'unix:///nowhere' })
     expect(status).to.equal(1)
     expect(output).to.include('Docker does not respond at DOCKER_HOST, which is unix:///nowhere')
@@ -102,12 +103,12 @@ describe('scripts/set-up-engines.sh', () => {
 
   const machines: [name: string, prepare: () => void, env: NodeJS.ProcessEnv][] = [
     ['with ENGINES=found-only', () => undefined, { ENGINES: 'found-only' }],
-    ['as another user than root', () => program('id', 'echo 1000'), {}],
-    ['on another system than Debian', () => rmSync(join(folder, 'apt-get')), {}],
+    ['as a user other than root', () => createFakeProgram('id', 'echo 1000'), {}],
+    ['on a system other than Debian', () => rmSync(join(folder, 'apt-get')), {}],
   ]
   for (const [name, prepare, env] of machines) {
     it(`installs and starts nothing ${name}, says so in one line, and succeeds`, () => {
-      program('docker', 'exit 1')
+      createFakeProgram('docker', 'exit 1')
       rmSync(join(folder, 'redis-server'))
       prepare()
       const { status, output, calls } = setUp(env)
@@ -120,18 +121,18 @@ describe('scripts/set-up-engines.sh', () => {
     expect(setUp({ ENGINES: 'found_only' })).to.include({ status: 1, calls: '' })
   })
 
-  /** Plants a program. By default, it only notes its arguments. */
-  function program(name: string, body = 'note "$@"'): void {
-    const note = `note() { echo "\${0##*/} $*" >> ${folder}/calls; }`
-    writeFileSync(join(folder, name), `#!${findProgram('bash')}\n${note}\n${body}\n`, { mode: 0o755 })
+  /** Creates a fake program, which by default only records its arguments. */
+  function createFakeProgram(name: string, body = 'record "$@"'): void {
+    const record = `record() { echo "\${0##*/} $*" >> ${folder}/calls; }`
+    writeFileSync(join(folder, name), `#!${findProgram('bash')}\n${record}\n${body}\n`, { mode: 0o755 })
   }
 
-  /** Plants a Docker. Both options are patterns of image names. */
-  function dockerThat({ lacks, pulls }: { lacks: string; pulls: string }): void {
-    program(
+  /** Creates a fake Docker. Both options are patterns of image names. */
+  function createFakeDocker({ lacks, pulls }: { lacks: string; pulls: string }): void {
+    createFakeProgram(
       'docker',
       `case "$1 $2" in
-        pull*) note "$@"; case "$2" in ${pulls}) echo pulled; echo "$2" >> ${folder}/pulled ;; *) echo no registry; exit 1 ;; esac ;;
+        pull*) record "$@"; case "$2" in ${pulls}) echo pulled; echo "$2" >> ${folder}/pulled ;; *) echo no registry; exit 1 ;; esac ;;
         'image inspect') case "$3" in ${lacks}) [[ -e ${folder}/pulled && $(< ${folder}/pulled) = *"$3"* ]] ;; esac ;;
       esac`,
     )
@@ -148,7 +149,7 @@ describe('scripts/set-up-engines.sh', () => {
   }
 })
 
-describe('a home-made image', () => {
+describe('a locally built image', () => {
   let folder: string
 
   beforeEach(function () {
@@ -159,15 +160,15 @@ describe('a home-made image', () => {
 
   afterEach(() => rmSync(folder, { recursive: true }))
 
-  const nameOf = (recipe: string) => nameIn(folder, recipe)
+  const getImageName = (recipe: string) => nameIn(folder, recipe)
 
-  for (const ingredient of ['mongodb-wire-image.sh', 'mongodb-wire-entrypoint.sh']) {
-    it(`gets a new name when its recipe changes: ${ingredient}`, () => {
-      const before = nameOf('mongodb-wire')
+  for (const recipeFile of ['mongodb-wire-image.sh', 'mongodb-wire-entrypoint.sh']) {
+    it(`gets a new name when its recipe changes: ${recipeFile}`, () => {
+      const before = getImageName('mongodb-wire')
       expect(before).to.match(/^petstore-test\/mongodb-wire:[0-9a-f]{12}\n$/)
-      expect(nameOf('mongodb-wire')).to.equal(before)
-      appendFileSync(join(folder, ingredient), '\n')
-      expect(nameOf('mongodb-wire')).to.not.equal(before)
+      expect(getImageName('mongodb-wire')).to.equal(before)
+      appendFileSync(join(folder, recipeFile), '\n')
+      expect(getImageName('mongodb-wire')).to.not.equal(before)
     })
   }
 })

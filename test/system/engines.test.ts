@@ -17,17 +17,17 @@ import type { OwnEngine } from '../support/engines/own-engine.js'
 import { untilItResponds } from '../support/engines/own-engine.js'
 import { withRedis } from '../support/engines/redis-client.js'
 import { anOwnRedis, withDatabaseNumber } from '../support/engines/redis-engine.js'
-import { helloOf, isHello, startMongoStub } from '../support/mongo-stub.js'
+import { makeHelloResponse, isHello, startMongoStub } from '../support/mongo-stub.js'
 import { skipFor } from '../support/skip.js'
 import { until, within } from '../support/until.js'
 
 /** Containers start and stop in a second or two each. */
-const TEST_TAKES_AT_MOST_MS = 60_000
+const TEST_TIMEOUT_MS = 60_000
 const PING_MS = 500
-const NOWHERE = { DOCKER_HOST: 'unix:///nowhere', PATH: '/nowhere', MONGODB_URL: '', REDIS_URL: '', MONGODB_IMAGE: '', REDIS_IMAGE: '' }
+const NO_ENGINES = { DOCKER_HOST: 'unix:///nowhere', PATH: '/nowhere', MONGODB_URL: '', REDIS_URL: '', MONGODB_IMAGE: '', REDIS_IMAGE: '' }
 
 describe('the engines of a test run', function () {
-  this.timeout(TEST_TAKES_AT_MOST_MS)
+  this.timeout(TEST_TIMEOUT_MS)
 
   let folder: string
   const children = new Set<ChildProcess>()
@@ -42,7 +42,7 @@ describe('the engines of a test run', function () {
   })
 
   it('are skipped where there are none, with the reason and with instructions in the last lines', async () => {
-    const { output, lastLine, exitCode } = await finishRun(DATABASE_SUITES, { ...NOWHERE, REQUIRE_ENGINES: '' })
+    const { output, lastLine, exitCode } = await finishRun(DATABASE_SUITES, { ...NO_ENGINES, REQUIRE_ENGINES: '' })
     expect(output).to.match(/SKIPPED: MongoDB .*: Docker does not respond at DOCKER_HOST, which is unix:\/\/\/nowhere\n/)
     expect(output).to.match(/SKIPPED: Redis .*: Docker does not respond at DOCKER_HOST, .*; redis-server is not installed\n/)
     expect(output).to.match(/\n2 of 2 tests did not run\.\nTo run 2 of them: run scripts\/set-up-engines\.sh .*\n.*\n$/)
@@ -58,7 +58,7 @@ describe('the engines of a test run', function () {
       mongo = await aMongoDatabase(this)
       redis = await anOwnRedis(this)
       await withRedis(withDatabaseNumber(redis.url, 1), (client) => client.set('data', 'of another user'))
-      const run = await finishRun(DATABASE_SUITES, { ...NOWHERE, MONGODB_URL: `${mongo.url}?appName=planted`, REDIS_URL: redis.url })
+      const run = await finishRun(DATABASE_SUITES, { ...NO_ENGINES, MONGODB_URL: `${mongo.url}?appName=planted`, REDIS_URL: redis.url })
       expect(run.lastLine).to.equal('2 passed, 0 failed, 0 skipped')
       output = run.output
     })
@@ -68,7 +68,7 @@ describe('the engines of a test run', function () {
       await redis?.stop()
     })
 
-    it('are used with their options, and each suite gets a database of its own', () => {
+    it('are used with their options, and each suite gets its own database', () => {
       expect(output).to.match(/^MongoDB mongodb:\S+\/petstore_test_[0-9a-f]{12}\?appName=planted$/m)
       expect(output).to.not.include(new URL(mongo.url).pathname)
     })
@@ -89,31 +89,31 @@ describe('the engines of a test run', function () {
   it('do not replace a server whose URL is configured and that does not respond', async () => {
     process.env['PLANTED_URL'] = 'redis://127.0.0.1:1'
     const start = async () => Promise.reject(new Error('must not be started'))
-    const error = await errorOf(shareServer('PLANTED_URL', ping, start)())
+    const error = await getError(shareServer('PLANTED_URL', ping, start)())
     delete process.env['PLANTED_URL']
     expect(error).to.be.an('error').with.property('message', 'The server of PLANTED_URL does not respond')
     expect(error).to.not.be.an.instanceOf(NoEngine)
   })
 
   describe('in Docker', () => {
-    const choice = { variable: 'PLANTED_IMAGE', official: 'mongo:8', homeMade: 'mongodb-wire' } as const
+    const choice = { variable: 'PLANTED_IMAGE', official: 'mongo:8', recipe: 'mongodb-wire' } as const
     const dockerWith = (pattern: RegExp) => (image: string) => Promise.resolve(pattern.test(image))
 
     afterEach(() => delete process.env['PLANTED_IMAGE'])
 
-    it('run from the official image, or else from the home-made one, whose name contains the hash of its recipe', async () => {
+    it('run from the official image, or else from the locally built one, whose name contains the hash of its recipe', async () => {
       expect(await findImage(choice, dockerWith(/./))).to.equal('mongo:8')
       expect(await findImage(choice, dockerWith(/^petstore-test/))).to.match(/^petstore-test\/mongodb-wire:[0-9a-f]{12}$/)
-      expect(await errorOf(findImage(choice, dockerWith(/^$/)))).to.be.an.instanceOf(NoEngine)
+      expect(await getError(findImage(choice, dockerWith(/^$/)))).to.be.an.instanceOf(NoEngine)
     })
 
-    it('fail if the configured image is unavailable: they run from no other one', async () => {
+    it('fail if the configured image is unavailable, and do not run from another image', async () => {
       process.env['PLANTED_IMAGE'] = 'mongo:7'
       expect(await findImage(choice, dockerWith(/./))).to.equal('mongo:7')
-      const error = await errorOf(findImage(choice, dockerWith(/^mongo:8$/)))
+      const error = await getError(findImage(choice, dockerWith(/^mongo:8$/)))
       expect(error).to.be.an('error').with.property('message', 'PLANTED_IMAGE is mongo:7, but Docker does not have this image')
       expect(error).to.not.be.an.instanceOf(NoEngine)
-      const withoutDocker = await errorOf(findImage(choice, async () => Promise.reject(new NoEngine('planted'))))
+      const withoutDocker = await getError(findImage(choice, async () => Promise.reject(new NoEngine('planted'))))
       expect(withoutDocker).to.be.an('error').with.property('message', 'PLANTED_IMAGE is mongo:7, but Docker does not respond')
       expect(withoutDocker).to.not.be.an.instanceOf(NoEngine)
     })
@@ -122,7 +122,7 @@ describe('the engines of a test run', function () {
       await (await anOwnMongo(this)).stop()
       const image = await findImage({ ...choice, variable: 'MONGODB_IMAGE' })
       const plan = { image, readyLine: /never printed/, innerPort: () => 1, command: () => ['--no-such-option'] }
-      const error = await errorOf(within(TEST_TAKES_AT_MOST_MS / 2, 'the start fails', startContainer(plan)))
+      const error = await getError(within(TEST_TIMEOUT_MS / 2, 'the start fails', startContainer(plan)))
       expect(error).to.be.an('error').with.property('message').that.includes('the end of its log:').and.includes('no-such-option')
     })
   })
@@ -134,7 +134,7 @@ describe('the engines of a test run', function () {
 
     before(async function () {
       await (await anOwnMongo(this)).stop()
-      ;[first, second, third] = await Promise.all([startRun(UNENDING), startRun(UNENDING), startRun(UNENDING)])
+      ;[first, second, third] = await Promise.all([startRun(WAIT_FOREVER), startRun(WAIT_FOREVER), startRun(WAIT_FOREVER)])
     })
 
     it('when the run gets SIGTERM, but not those of other runs', async () => {
@@ -145,13 +145,13 @@ describe('the engines of a test run', function () {
       await ping(second.redisUrl)
     })
 
-    it('when somebody presses Ctrl-C several times', async () => {
+    it('when the user presses Ctrl-C several times', async () => {
       const { child } = second
-      const press = () => {
+      const pressCtrlC = () => {
         if (child.exitCode === null && child.pid) process.kill(-child.pid, 'SIGINT')
         return child.exitCode !== null
       }
-      await until('the run has ended', press, TEST_TAKES_AT_MOST_MS)
+      await until('the run has ended', pressCtrlC, TEST_TIMEOUT_MS)
       expect(child.exitCode).to.equal(128 + 2)
       await expectNothingLeft(second)
     })
@@ -160,7 +160,7 @@ describe('the engines of a test run', function () {
       if (process.platform !== 'linux') skipFor(this, 'only Linux can end a process with its parent')
       third.child.kill('SIGKILL')
       await third.exitCode
-      await until('Redis has ended', async () => (await errorOf(ping(third.redisUrl))) !== undefined)
+      await until('Redis has ended', async () => (await getError(ping(third.redisUrl))) !== undefined)
       await ping(third.mongoUrl)
       const next = await startRun('')
       await expectNothingLeft(third)
@@ -188,22 +188,22 @@ describe('the engines of a test run', function () {
 
       after(() => engine?.stop())
 
-      it('come back on the same URL with their data after a kill', async () => {
+      it('are available at the same URL with their data after a kill and a start', async () => {
         await engine.kill()
-        expect(await errorOf(ping(engine.url))).to.be.an('error')
+        expect(await getError(ping(engine.url))).to.be.an('error')
         await engine.start()
         expect(await hasData(engine.url)).to.equal(true)
       })
 
       it('do not respond while they are frozen', async () => {
         await engine.freeze()
-        expect(await errorOf(ping(engine.url))).to.be.an('error')
-        await engine.thaw()
+        expect(await getError(ping(engine.url))).to.be.an('error')
+        await engine.unfreeze()
         expect(await hasData(engine.url)).to.equal(true)
       })
 
-      it('take every step in every state, also twice', async () => {
-        for (const step of ['freeze', 'freeze', 'thaw', 'thaw', 'freeze', 'kill', 'kill', 'thaw', 'start', 'start'] as const) {
+      it('accept every method in every state, even twice', async () => {
+        for (const step of ['freeze', 'freeze', 'unfreeze', 'unfreeze', 'freeze', 'kill', 'kill', 'unfreeze', 'start', 'start'] as const) {
           await engine[step]()
         }
         await engine.freeze()
@@ -215,19 +215,19 @@ describe('the engines of a test run', function () {
         await engine.freeze()
         await engine.stop()
         await engine.stop()
-        expect(await errorOf(ping(engine.url))).to.be.an('error')
-        expect(await errorOf(engine.start())).to.be.an('error')
+        expect(await getError(ping(engine.url))).to.be.an('error')
+        expect(await getError(engine.start())).to.be.an('error')
       })
     })
   }
 
-  it('that belong to one suite take more arguments for redis-server', async function () {
+  it('that belong to one suite accept additional arguments for redis-server', async function () {
     const engine = await anOwnRedis(this, ['--cluster-enabled', 'yes'])
     expect(await withRedis(engine.url, (client) => client.cluster('INFO'))).to.include('cluster_state')
     await engine.stop()
   })
 
-  const UNENDING = 'await new Promise(() => setInterval(() => {}, 1000))'
+  const WAIT_FOREVER = 'await new Promise(() => setInterval(() => {}, 1000))'
 
   /** Each suite leaves data in its database. */
   const DATABASE_SUITES = `
@@ -271,7 +271,7 @@ describe('the engines of a test run', function () {
         ${rest}
       })`)
     const urls = () => /^STARTED (\S+) (\S+)$/m.exec(run.output())
-    await until('the engines are running', () => urls() !== null || run.child.exitCode !== null, TEST_TAKES_AT_MOST_MS)
+    await until('the engines are running', () => urls() !== null || run.child.exitCode !== null, TEST_TIMEOUT_MS)
     const [, mongoUrl, redisUrl] = urls() ?? []
     if (!mongoUrl || !redisUrl) throw new Error(`The run has ended:\n${run.output()}`)
     return { ...run, mongoUrl, redisUrl }
@@ -289,7 +289,7 @@ describe('the engines of a test run', function () {
     let output = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
     const exitCode = once(child, 'close').then(([code]) => code as number | null)
-    return { child, output: () => output, exitCode: within(TEST_TAKES_AT_MOST_MS, 'the run ends', exitCode) }
+    return { child, output: () => output, exitCode: within(TEST_TIMEOUT_MS, 'the run ends', exitCode) }
   }
 
   function support(name: string): string {
@@ -307,10 +307,10 @@ describe('a mongod in a container', () => {
     const stub = await startMongoStub((command) => {
       if ('replSetInitiate' in command) member = command['replSetInitiate'].members[0].host
       if (!isHello(command)) return {}
-      if (member === undefined) return helloOf({ isreplicaset: true, isWritablePrimary: false, ismaster: false })
+      if (member === undefined) return makeHelloResponse({ isreplicaset: true, isWritablePrimary: false, ismaster: false })
       const isPrimary = --helloesLeft < 0
       const roles = { isWritablePrimary: isPrimary, ismaster: isPrimary, secondary: !isPrimary }
-      return helloOf({ setName: 'petstore', setVersion: 1, hosts: [member], me: member, ...roles })
+      return makeHelloResponse({ setName: 'petstore', setVersion: 1, hosts: [member], me: member, ...roles })
     })
     try {
       await initiateReplicaSet('127.0.0.1', stub.port)
@@ -333,13 +333,13 @@ describe('the attempts to find an engine', () => {
   })
 
   it('end with all reasons if no engine is available', async () => {
-    const error = await errorOf(firstAvailable(unavailable('no Docker'), unavailable('no program')))
+    const error = await getError(firstAvailable(unavailable('no Docker'), unavailable('no program')))
     expect(error).to.be.an.instanceOf(NoEngine).with.property('message', 'no Docker; no program')
   })
 
   it('end with an engine that does not start: no other engine hides the error', async () => {
     const broken = async () => Promise.reject(new Error('broken'))
-    expect(await errorOf(firstAvailable(broken, async () => 'found'))).to.include({ message: 'broken' })
+    expect(await getError(firstAvailable(broken, async () => 'found'))).to.include({ message: 'broken' })
   })
 })
 
@@ -376,7 +376,7 @@ async function expectNothingLeft({ child, mongoUrl, redisUrl }: Run): Promise<vo
   const { dockerode } = (await getContainerRuntimeClient()).container
   const containers = await dockerode.listContainers({ all: true, filters: { label: [RUN_LABEL] } })
   expect(containers.filter(({ Labels }) => Labels[RUN_LABEL]?.endsWith(`/${child.pid}`))).to.deep.equal([])
-  for (const url of [mongoUrl, redisUrl]) expect(await errorOf(ping(url)), url).to.be.an('error')
+  for (const url of [mongoUrl, redisUrl]) expect(await getError(ping(url)), url).to.be.an('error')
 }
 
 function isRedis(url: string): boolean {
@@ -398,7 +398,7 @@ async function hasData(url: string): Promise<boolean> {
   return (await withMongo(url, (client) => client.db().collection('data').countDocuments())) === 1
 }
 
-async function errorOf(work: Promise<unknown>): Promise<unknown> {
+async function getError(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => undefined,
     (error: unknown) => error,

@@ -21,7 +21,7 @@ import { sharedSettings } from '../support/replicas.js'
 import { until, within } from '../support/until.js'
 import { issueAmpleKey } from '../support/api.js'
 
-/** Far above what any step takes, and below the time limit of a test. */
+/** Much longer than any step takes, but shorter than the timeout of a test. */
 const AMPLE_MS = 15_000
 
 /** Nothing listens there. */
@@ -124,7 +124,7 @@ describe('a shutdown', function () {
     })
   }
 
-  it('goes on if a store cannot be closed, and logs why', async () => {
+  it('continues if a store cannot be closed, and logs the reason', async () => {
     const broken: BackingService = { ...aStore('mongodb'), close: () => Promise.reject(new Error('cannot close')) }
     const { log, health } = api.parts
     await stop({ log, health, backingServices: [broken] }, { drainDelayMs: 0, idleGraceMs: 0, timeoutMs: 60_000 }, [api.server, admin])
@@ -145,7 +145,7 @@ describe('the service process', function () {
     await mongo.close()
   })
 
-  it('never becomes ready if it is told to stop during its start', async () => {
+  it('never becomes ready if it gets SIGTERM while it starts', async () => {
     const creation = mongo.hold('createIndexes')
     const settings = { ...sharedSettings(mongo, NO_REDIS), DRAIN_DELAY_MS: '1500' }
     const service = await startServiceUnready({ api: await freePort(), admin: await freePort() }, settings)
@@ -163,7 +163,7 @@ describe('the service process', function () {
     await until('the API is closed', isClosed, AMPLE_MS)
     const { exitCode, stdout } = await within(AMPLE_MS, 'the process ends', service.ended)
     expect([...statuses]).to.deep.equal([503])
-    expect(mongo.received('createIndexes').length, 'the start went on').to.be.above(1)
+    expect(mongo.received('createIndexes').length, 'the start continued').to.be.above(1)
     expect(stdout).to.not.include('Listening on')
     expect(exitCode).to.equal(0)
   })
@@ -208,11 +208,11 @@ describe('the service process', function () {
       await once(socket, 'data')
       return socket
     }
-    const [patient, hasty] = [await served(open()), await served(open())]
+    const [waitingClient, disconnectingClient] = [await served(open()), await served(open())]
     await once(open().resume(), 'close')
     expect(await count('petstore_dropped_connections_total')).to.equal(1)
 
-    await once(patient.end(), 'close')
+    await once(waitingClient.end(), 'close')
     const fields = [
       'Host: pets',
       `Authorization: Bearer ${keys.free}`,
@@ -220,9 +220,9 @@ describe('the service process', function () {
       'Content-Length: 9',
       'Expect: 100-continue',
     ]
-    await served(hasty, head('POST /v1/pets HTTP/1.1', fields))
-    hasty.resetAndDestroy()
-    await until('a client is counted as gone', async () => (await count('petstore_clients_gone_total')) > 0)
+    await served(disconnectingClient, head('POST /v1/pets HTTP/1.1', fields))
+    disconnectingClient.resetAndDestroy()
+    await until('a client that disconnected is counted', async () => (await count('petstore_clients_gone_total')) > 0)
     expect(await count('petstore_clients_gone_total')).to.equal(1)
   })
 

@@ -10,15 +10,15 @@ import type { ListedPet } from '../support/pet-writers.js'
 import { listAllPets, PetWriters } from '../support/pet-writers.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey, startService, startServiceUnready } from '../support/process.js'
-import type { FaultProxy } from '../support/fault-proxy.js'
-import { startFaultProxy } from '../support/fault-proxy.js'
+import type { FaultInjectionProxy } from '../support/fault-injection-proxy.js'
+import { startFaultInjectionProxy } from '../support/fault-injection-proxy.js'
 import { until, within } from '../support/until.js'
 
 const CLIENTS = 8
 
 describe('the service during an outage of MongoDB', () => {
   let server: OwnEngine
-  let proxy: FaultProxy
+  let proxy: FaultInjectionProxy
   let redis: RedisDatabase
   let settings: Settings
   let key: string
@@ -26,7 +26,7 @@ describe('the service during an outage of MongoDB', () => {
   before(async function () {
     redis = await aRedisDatabase(this)
     server = await anOwnMongo(this)
-    proxy = await startFaultProxy(server.url)
+    proxy = await startFaultInjectionProxy(server.url)
   })
 
   after(async () => {
@@ -43,14 +43,14 @@ describe('the service during an outage of MongoDB', () => {
   }
 
   for (const [what, database, urlOf, begin, end] of [
-    ['it is frozen', 'frozen', () => server.url, () => server.freeze(), () => server.thaw()],
+    ['it is frozen', 'frozen', () => server.url, () => server.freeze(), () => server.unfreeze()],
     ['it is killed', 'killed', () => server.url, () => server.kill(), () => server.start()],
     [
       'its connections stop responding',
-      'silent',
+      'unresponsive',
       () => `mongodb://${proxy.address}`,
-      async () => proxy.fallSilent(),
-      async () => proxy.pass(),
+      async () => proxy.stopForwarding(),
+      async () => proxy.resume(),
     ],
   ] as const) {
     describe(`because ${what} during writes,`, () => {
@@ -72,12 +72,12 @@ describe('the service during an outage of MongoDB', () => {
         await until('each client has received two 503 on average', () => writers.count(503) >= 2 * CLIENTS, 20_000)
         expect((await service.send('/readyz')).status).to.equal(200)
         expect((await service.send('/livez')).status).to.equal(200)
-        expect(await healthOf(service)).to.deep.include({ status: 'failing', ready: true, dependencies: { mongodb: 'down', redis: 'up' } })
+        expect(await getHealth(service)).to.deep.include({ status: 'failing', ready: true, dependencies: { mongodb: 'down', redis: 'up' } })
 
         const acknowledgedBefore = writers.count(201)
         await end()
         const endMs = performance.now()
-        await until('/health reports ok again', async () => (await healthOf(service)).status === 'ok', 8_000)
+        await until('/health reports ok again', async () => (await getHealth(service)).status === 'ok', 8_000)
         const readyMs = performance.now()
         await until('50 more pets are acknowledged', () => writers.count(201) >= acknowledgedBefore + 50, 20_000)
         await writers.stop()
@@ -92,7 +92,7 @@ describe('the service during an outage of MongoDB', () => {
       })
 
       after(async () => {
-        proxy.pass()
+        proxy.resume()
         await server.start()
         await writers?.stop()
         await endProcesses()
@@ -172,7 +172,7 @@ describe('the service during an outage of MongoDB', () => {
     })
   })
 
-  async function healthOf({ adminUrl }: ServiceProcess): Promise<{ status: string }> {
+  async function getHealth({ adminUrl }: ServiceProcess): Promise<{ status: string }> {
     return (await (await fetch(`${adminUrl}/health`)).json()) as { status: string }
   }
 

@@ -43,7 +43,7 @@ describe('two processes of the service on one MongoDB', () => {
 
   it('assign unique IDs to pets that are created concurrently, and each lists all of them', async () => {
     const names = Array.from({ length: 300 }, (_, index) => `Twin ${index}`)
-    const responses = await Promise.all(names.map((name, index) => services[index % 2 === 0 ? 0 : 1].send('/v1/pets', aPetOf(name))))
+    const responses = await Promise.all(names.map((name, index) => services[index % 2 === 0 ? 0 : 1].send('/v1/pets', aPetNamed(name))))
     const acknowledged = responses.map(({ status, json }) => {
       expect(status).to.equal(201)
       return json as ListedPet
@@ -64,7 +64,7 @@ describe('two processes of the service on one MongoDB', () => {
     }
   })
 
-  it('accept the cursors of each other', async () => {
+  it('accept each other’s cursors', async () => {
     await postPet(services[0], key, 'First of two')
     await postPet(services[0], key, 'Second of two')
     const page = await services[0].send('/v1/pets?limit=1', { key })
@@ -85,14 +85,14 @@ describe('two processes of the service on one MongoDB', () => {
   })
 
   it('keep one pet per Idempotency-Key if one is killed during writes and the other gets the retries', async () => {
-    const doomed = await startService(settings)
-    const writers = new PetWriters(doomed, key, 16)
+    const killedService = await startService(settings)
+    const writers = new PetWriters(killedService, key, 16)
     const acknowledged = () => new Set(writers.acknowledged.map(({ name }) => name))
     try {
       await until('100 pets are acknowledged', () => writers.count(201) >= 100)
-      doomed.signal('SIGKILL')
+      killedService.signal('SIGKILL')
       ;[writers.service] = services
-      await doomed.ended
+      await killedService.ended
       const broken = new Set(writers.written.filter(({ response }) => response === undefined).map(({ name }) => name))
       await until(
         'all requests without a response are acknowledged',
@@ -109,18 +109,18 @@ describe('two processes of the service on one MongoDB', () => {
   })
 
   it('reject a key at most 10 s after it is revoked, and no other key', async () => {
-    const doomed = await issueKey(settings)
-    const statusOf = async (service: ServiceProcess) => (await service.send('/v1/pets?limit=1', { key: doomed.key })).status
-    for (const service of services) expect(await statusOf(service)).to.equal(200)
-    await runPetstoreJson(['keys', 'revoke', doomed.keyId], settings)
-    await Promise.all(services.map((service) => until('the key is rejected', async () => (await statusOf(service)) === 401, 10_000)))
+    const revokedKey = await issueKey(settings)
+    const getStatus = async (service: ServiceProcess) => (await service.send('/v1/pets?limit=1', { key: revokedKey.key })).status
+    for (const service of services) expect(await getStatus(service)).to.equal(200)
+    await runPetstoreJson(['keys', 'revoke', revokedKey.keyId], settings)
+    await Promise.all(services.map((service) => until('the key is rejected', async () => (await getStatus(service)) === 401, 10_000)))
     for (const service of services) {
-      expectError(await service.send('/v1/pets', { key: doomed.key }), 401, 'invalid_api_key')
+      expectError(await service.send('/v1/pets', { key: revokedKey.key }), 401, 'invalid_api_key')
       expect((await service.send('/v1/pets', { key })).status).to.equal(200)
     }
   }).timeout(15_000)
 
-  function aPetOf(name: string) {
+  function aPetNamed(name: string) {
     return { method: 'POST', key, body: { name, categoryId: 7 } }
   }
 

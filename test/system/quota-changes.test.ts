@@ -5,8 +5,8 @@ import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
-import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer } from '../support/hammer.js'
+import type { Hit } from '../support/load-generator.js'
+import { countByStatus, LoadGenerator } from '../support/load-generator.js'
 import type { StoredKey } from '../support/stored-key.js'
 import { freeKeyWithTime, sharedSettings, startReplicas } from '../support/replicas.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
@@ -15,12 +15,12 @@ import { until } from '../support/until.js'
 
 const REPLICAS = 4
 const SECONDS_FOR_A_TEST = 40
-/** Rejected at this rate, a replica rejects the key from its cache. */
+/** At this request rate, a replica rejects an exhausted key from its cache. */
 const EVERY_MS = 50
-/** A replica rejects a key from its cache for at most one second. The rest is for a busy machine. */
+/** A replica rejects a key from its cache for at most one second. The rest is a margin for a busy machine. */
 const CACHED_MS = 1_500
 
-describe(`the next request on each of ${REPLICAS} replicas under load,`, function () {
+describe(`on each of ${REPLICAS} replicas under load,`, function () {
   this.timeout(90_000)
   let mongo: MongoDatabase
   let redis: RedisDatabase
@@ -41,8 +41,8 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
   })
 
   /** Sends requests with a key to every replica while `use` runs. */
-  async function underLoad({ key }: StoredKey, use: (load: Hammer) => Promise<void>): Promise<void> {
-    const load = new Hammer(
+  async function underLoad({ key }: StoredKey, use: (load: LoadGenerator) => Promise<void>): Promise<void> {
+    const load = new LoadGenerator(
       replicas.map(({ url }) => url),
       { key: () => key, clientsEach: 2, everyMs: EVERY_MS, headers: fromAnotherAddress },
     )
@@ -60,20 +60,25 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
    * Runs `petstore keys …`. Resolves to its output, the next response of each replica, and the load before and after. If the key is
    * rejected from caches, `next` and `later` begin once each replica has admitted it.
    */
-  async function change<Printed>(load: Hammer, key: StoredKey, [verb, ...args]: readonly [string, ...string[]], { isCached = false } = {}) {
-    const beganMs = performance.now()
+  async function change<Printed>(
+    load: LoadGenerator,
+    key: StoredKey,
+    [verb, ...args]: readonly [string, ...string[]],
+    { isCached = false } = {},
+  ) {
+    const startMs = performance.now()
     const printed = await runPetstoreJson<Printed>(['keys', verb, key.keyId, ...args], settings)
     if (isCached)
       await until('each replica admits the key', async () => (await onEach(key)).every(({ status }) => status === 200), CACHED_MS)
     const endedMs = performance.now()
     const next = await onEach(key)
-    const since = (url?: string) => load.hits.filter((hit) => hit.beganMs > endedMs && (url === undefined || hit.url === url))
-    await until('the load goes on at each replica', () => replicas.every(({ url }) => since(url).length >= 10))
-    const before = load.hits.filter((hit) => hit.endMs < beganMs)
+    const since = (url?: string) => load.hits.filter((hit) => hit.startMs > endedMs && (url === undefined || hit.url === url))
+    await until('the load continues at each replica', () => replicas.every(({ url }) => since(url).length >= 10))
+    const before = load.hits.filter((hit) => hit.endMs < startMs)
     return { printed, next, before, later: since() }
   }
 
-  it('after a change of plan is decided by the new limits', async () => {
+  it('the next request after a plan change is decided by the new limits', async () => {
     const key = await freeKeyWithTime(settings, 0, { minute: 5_000, day: 50_000 })
     await underLoad(key, async (load) => {
       await until('the key is admitted', () => load.count(200) >= 50)
@@ -85,11 +90,11 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
     })
   })
 
-  it('and a second after the plan of an exhausted key is raised is admitted, with what the new limit adds', async () => {
+  it('an exhausted key is admitted within a second after its limit is raised, and its earlier usage still counts', async () => {
     const limits = { minute: 2_000, day: 50_000 }
     const key = await freeKeyWithTime(settings, SECONDS_FOR_A_TEST, limits)
     const urls = replicas.map(({ url }) => url)
-    await new Hammer(urls, { key: () => key.key, clientsEach: 8, atMost: limits.minute }).done
+    await new LoadGenerator(urls, { key: () => key.key, clientsEach: 8, atMost: limits.minute }).done
     await underLoad(key, async (load) => {
       await until('each replica rejects from its cache', () => load.count(429) >= REPLICAS * 20)
       const { next, before, later } = await change(load, key, ['plan', 'free', '--minute', '4000', '--day', '50000'], { isCached: true })
@@ -101,7 +106,7 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
     })
   })
 
-  it('and a second after a ban is lifted is admitted, and before that not even on a better plan', async () => {
+  it('a banned key is admitted within a second after its ban is lifted, and stays banned if only its plan changes', async () => {
     const key = await freeKeyWithTime(settings, SECONDS_FOR_A_TEST)
     const areBanned = async () => (await onEach(key)).every(({ json }) => (json as { code?: string }).code === 'key_temporarily_banned')
     await underLoad(key, async (load) => {
@@ -118,7 +123,7 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
     })
   })
 
-  it('after the revocation of the key is a 401', async () => {
+  it('the next request after the key is revoked gets 401', async () => {
     const key = await freeKeyWithTime(settings, 0, { minute: 5_000, day: 50_000 })
     await underLoad(key, async (load) => {
       await until('the key is admitted', () => load.count(200) >= 50)
@@ -133,7 +138,7 @@ describe(`the next request on each of ${REPLICAS} replicas under load,`, functio
 
 let addresses = 0
 
-/** Another IP address each time, so that none reaches its failure limit. */
+/** Returns a different IP address each time, so that none reaches its failure limit. */
 function fromAnotherAddress(): Record<string, string> {
   addresses += 1
   return { 'x-forwarded-for': `10.${addresses >> 16}.${(addresses >> 8) & 255}.${addresses & 255}` }

@@ -7,7 +7,7 @@ import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import { describeEveryResponse } from '../support/every-response.js'
-import { patientPlans } from '../support/sweep.js'
+import { plansWithHighFailureLimit } from '../support/sweep.js'
 import type { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { until } from '../support/until.js'
 
@@ -19,7 +19,7 @@ async function openShared(context: Mocha.Context, pets: UnreliablePetStore): Pro
   mongo = await aMongoDatabase(context)
   redis = await anOwnRedis(context)
   return startApi({
-    config: { plans: patientPlans(), distributed: { mongodbUrl: mongo.url, redisUrl: redis.url }, expectedReplicas: 2 },
+    config: { plans: plansWithHighFailureLimit(), distributed: { mongodbUrl: mongo.url, redisUrl: redis.url }, expectedReplicas: 2 },
     doubles: { pets, petIds: new MemoryPetIds(SAMPLE_PETS.at(-1)?.id) },
   })
 }

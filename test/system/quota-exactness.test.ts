@@ -4,11 +4,11 @@ import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
-import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
+import type { Hit } from '../support/load-generator.js'
+import { countByStatus, LoadGenerator, describeLatencies } from '../support/load-generator.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses } from '../support/process.js'
-import { freeKeyWithTime, minuteOf, redisChanges, sharedSettings, startReplicas, toUsage } from '../support/replicas.js'
+import { freeKeyWithTime, getMinuteNumber, redisChanges, sharedSettings, startReplicas, toUsage } from '../support/replicas.js'
 import type { UnionReplicas } from '../support/union-replicas.js'
 import { startUnionReplicas } from '../support/union-replicas.js'
 
@@ -18,11 +18,11 @@ const REQUESTS = 12_000
 const FREE_LIMIT = 60
 /** Ten with `npm run test:long`. */
 const RUNS = process.env['LONG'] === '1' ? 10 : 2
-const MOST_ATTEMPTS = 3
-/** Left of the minute when a run begins. */
+const MAX_ATTEMPTS = 3
+/** Seconds that are left in the minute when a run starts. */
 const SECONDS_FOR_A_RUN = 40
 
-/** The result of 12,000 requests with one free key within one minute. */
+/** The result of `REQUESTS` requests with one free key within one minute. */
 interface Outcome {
   readonly responses: Readonly<Record<number, number>>
   readonly dayUsed: number
@@ -47,11 +47,11 @@ describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key w
     await mongo?.drop()
   })
 
-  async function hammer(what: string, urls: readonly string[], key: string): Promise<readonly Hit[]> {
-    const beganMs = performance.now()
-    const { done, hits } = new Hammer(urls, { key: () => key, clientsEach: CLIENTS_EACH, atMost: REQUESTS })
+  async function sendAll(what: string, urls: readonly string[], key: string): Promise<readonly Hit[]> {
+    const startMs = performance.now()
+    const { done, hits } = new LoadGenerator(urls, { key: () => key, clientsEach: CLIENTS_EACH, atMost: REQUESTS })
     await done
-    const tookMs = performance.now() - beganMs
+    const tookMs = performance.now() - startMs
     expect(new Set(hits.map(({ url }) => url))).to.have.property('size', REPLICAS)
     console.error(`Figures: ${what}: ${hits.length} requests in ${Math.round(tookMs)} ms, ${describeLatencies(hits)}`)
     return hits
@@ -71,9 +71,9 @@ describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key w
       it(`admit exactly ${FREE_LIMIT}, and charge the day exactly ${FREE_LIMIT} (run ${run} of ${RUNS})`, async () => {
         for (let attempt = 1; ; attempt += 1) {
           const { outcome, left, timeouts } = await measure(`run ${run}`)
-          // After a timeout a replica decides by itself, which has another guarantee: the machine is too slow for this one.
+          // After a timeout, a replica decides locally, with a weaker guarantee. The machine is then too slow for this test.
           const isDisturbed = timeouts > 0 && (left.length !== FREE_LIMIT || outcome.dayUsed !== FREE_LIMIT)
-          if (isDisturbed && attempt < MOST_ATTEMPTS) continue
+          if (isDisturbed && attempt < MAX_ATTEMPTS) continue
           expectExactlyOneMinuteServed(outcome)
           expect(left).to.deep.equal(Array.from({ length: FREE_LIMIT }, (_, index) => index))
           return
@@ -83,12 +83,12 @@ describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key w
 
     async function measure(what: string) {
       const { key, keyId } = await freeKeyWithTime(settings, SECONDS_FOR_A_RUN)
-      const minute = minuteOf(keyId)
+      const minute = getMinuteNumber(keyId)
       const unavailableBefore = await timesUnavailable()
       const urls = replicas.map(({ url }) => url)
-      const hits = await hammer(what, urls, key)
+      const hits = await sendAll(what, urls, key)
       const { day } = await toUsage(keyId, settings)
-      expect(minuteOf(keyId), 'the machine is too slow for a run within one minute').to.equal(minute)
+      expect(getMinuteNumber(keyId), 'the machine is too slow for a run within one minute').to.equal(minute)
 
       const timeouts = (await timesUnavailable()) - unavailableBefore
       const outcome = { responses: countByStatus(hits), dayUsed: day.used }
@@ -111,8 +111,8 @@ describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key w
     })
     after(() => control?.stop())
 
-    it('fail the same check: they admit as few and charge the day for every request', async () => {
-      const hits = await hammer(`control on ${REPLICAS} replicas`, control.urls, 'control')
+    it('fail the same check: they admit the same number, but charge the day for every request', async () => {
+      const hits = await sendAll(`control on ${REPLICAS} replicas`, control.urls, 'control')
       const outcome = { responses: countByStatus(hits), dayUsed: await control.dayUsed('control') }
       console.error(`Figures: control: ${JSON.stringify(outcome)}`)
       expect(() => expectExactlyOneMinuteServed(outcome)).to.throw(AssertionError)

@@ -9,8 +9,8 @@ import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
-import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
+import type { Hit } from '../support/load-generator.js'
+import { countByStatus, LoadGenerator, describeLatencies } from '../support/load-generator.js'
 import { sharedSettings, startReplicas } from '../support/replicas.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
@@ -25,7 +25,7 @@ const FAILURES_PER_MINUTE = 30
 /** Four lookups per IP address are in flight on a replica, so three more may have begun when the limit is reached. */
 const MAX_LOOKUPS = FAILURES_PER_MINUTE + 3
 const secrets = new CryptoApiKeySecrets()
-/** Well-formed, so that only a lookup shows that no key has it. */
+/** Returns a well-formed secret that no key has. Only a lookup can reveal that. */
 const guess = () => secrets.generate().secret
 
 describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS} replicas,`, function () {
@@ -57,11 +57,11 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
       for (const replica of replicas) await replica.send('/v1/pets', { key, headers: from('198.51.100.7') })
 
       const headers = () => from('198.51.100.7')
-      const guessing = new Hammer(urls, { key: guess, clientsEach: CLIENTS_EACH, atMost: GUESSES, headers })
-      const working = new Hammer(urls, { key: () => key, clientsEach: 1, everyMs: 20, headers })
-      const beganMs = performance.now()
+      const guessing = new LoadGenerator(urls, { key: guess, clientsEach: CLIENTS_EACH, atMost: GUESSES, headers })
+      const working = new LoadGenerator(urls, { key: () => key, clientsEach: 1, everyMs: 20, headers })
+      const startMs = performance.now()
       await guessing.done
-      const tookMs = performance.now() - beganMs
+      const tookMs = performance.now() - startMs
       await working.stop()
       guessed = guessing.hits
       known = working.hits
@@ -74,8 +74,8 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
     it(`get ${FAILURES_PER_MINUTE} responses with 401 per minute, and 429 otherwise`, () => {
       expect(countByStatus(guessed)).to.have.all.keys('401', '429')
       const rejected = guessed.filter(({ status }) => status === 401).map(({ headers }) => headers['x-ratelimit-reset'])
-      const minutes = [...new Set(guessed.map(({ headers }) => headers['x-ratelimit-reset']))]
-      for (const minute of minutes) expect(rejected.filter((each) => each === minute)).to.have.length.of.at.most(FAILURES_PER_MINUTE)
+      const resets = [...new Set(guessed.map(({ headers }) => headers['x-ratelimit-reset']))]
+      for (const reset of resets) expect(rejected.filter((each) => each === reset)).to.have.length.of.at.most(FAILURES_PER_MINUTE)
       expect(rejected).to.have.length.of.at.least(FAILURES_PER_MINUTE)
     })
 
@@ -91,7 +91,7 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
     })
 
     it('do not count toward the limit of another IP address', async () => {
-      const other = new Hammer(urls, { key: guess, clientsEach: 1, atMost: 10, headers: () => from('198.51.100.8') })
+      const other = new LoadGenerator(urls, { key: guess, clientsEach: 1, atMost: 10, headers: () => from('198.51.100.8') })
       await other.done
       expect(countByStatus(other.hits)).to.deep.equal({ 401: 10 })
     })
@@ -113,15 +113,15 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
     })
 
     const guessOn = async (guessedOn: readonly TestApi[]) => {
-      const hammer = new Hammer(
+      const load = new LoadGenerator(
         guessedOn.map(({ url }) => url),
         { key: guess, clientsEach: CLIENTS_EACH, atMost: GUESSES },
       )
-      await hammer.done
+      await load.done
       console.error(
-        `Figures: on ${guessedOn.length} replicas: ${store.queries.length} lookups, ${JSON.stringify(countByStatus(hammer.hits))}`,
+        `Figures: on ${guessedOn.length} replicas: ${store.queries.length} lookups, ${JSON.stringify(countByStatus(load.hits))}`,
       )
-      return countByStatus(hammer.hits)
+      return countByStatus(load.hits)
     }
 
     for (const replicas of [1, REPLICAS]) {

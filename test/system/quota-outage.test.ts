@@ -5,22 +5,30 @@ import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
-import type { Hit } from '../support/hammer.js'
-import { countByStatus, Hammer, describeLatencies } from '../support/hammer.js'
+import type { Hit } from '../support/load-generator.js'
+import { countByStatus, LoadGenerator, describeLatencies } from '../support/load-generator.js'
 import type { RedisChanges } from '../support/replicas.js'
 import type { StoredKey } from '../support/stored-key.js'
-import { freeKeyWithTime, loggedRedisChanges, minuteOf, redisChanges, sharedSettings, startReplicas, toUsage } from '../support/replicas.js'
+import {
+  freeKeyWithTime,
+  loggedRedisChanges,
+  getMinuteNumber,
+  redisChanges,
+  sharedSettings,
+  startReplicas,
+  toUsage,
+} from '../support/replicas.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, issueKey } from '../support/process.js'
-import type { FaultProxy } from '../support/fault-proxy.js'
-import { startFaultProxy } from '../support/fault-proxy.js'
+import type { FaultInjectionProxy } from '../support/fault-injection-proxy.js'
+import { startFaultInjectionProxy } from '../support/fault-injection-proxy.js'
 import { until } from '../support/until.js'
 
 const REPLICAS = 4
 const CLIENTS_EACH = 2
 const FREE_LIMIT = 60
 const SECONDS_FOR_A_PROBLEM = 40
-/** Longer than the timeout, so that each replica notices. */
+/** Longer than the timeout, so that each replica detects the outage. */
 const PAUSE_MS = 2_000
 const TOO_LATE_MS = 200
 
@@ -36,7 +44,7 @@ interface Problem {
 describe(`${REPLICAS} replicas under load, when Redis`, () => {
   let mongo: MongoDatabase
   let redis: OwnEngine
-  let proxy: FaultProxy
+  let proxy: FaultInjectionProxy
   let operator: Redis
   let settings: Settings
   let direct: ServiceProcess[]
@@ -44,12 +52,12 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 
   before(async function () {
     mongo = await aMongoDatabase(this)
-    // It stores nothing on disk: a kill is the loss of all counts, the worst case.
+    // The server stores nothing on disk, so a kill loses all counts: the worst case.
     redis = await anOwnRedis(this)
     this.timeout(90_000)
-    proxy = await startFaultProxy(redis.url)
+    proxy = await startFaultInjectionProxy(redis.url)
     operator = new Redis(redis.url, { retryStrategy: () => 50 })
-    // It reconnects by itself, and each command reports its own failure.
+    // The client reconnects automatically, and each command reports its own error.
     operator.on('error', () => undefined)
     settings = sharedSettings(mongo, redis.url)
     direct = await startReplicas(REPLICAS, settings)
@@ -69,7 +77,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
     await redis.start()
   }
   const problems: readonly Problem[] = [
-    { what: 'freezes (SIGSTOP)', executes: 'all', begin: () => redis.freeze(), end: () => redis.thaw() },
+    { what: 'freezes (SIGSTOP)', executes: 'all', begin: () => redis.freeze(), end: () => redis.unfreeze() },
     {
       what: 'is killed (SIGKILL)',
       executes: 'none, and loses its data',
@@ -79,11 +87,11 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
     { what: 'restarts', executes: 'none, and loses its data', begin: restart, end: async () => {} },
     { what: 'pauses (CLIENT PAUSE)', executes: 'some', begin: () => operator.client('PAUSE', PAUSE_MS), end: () => operator.ping() },
     {
-      what: 'responds, and the responses are lost',
+      what: 'responds, but the responses are lost',
       executes: 'all',
       isBehindProxy: true,
-      begin: async () => proxy.dropReplies(),
-      end: async () => proxy.pass(),
+      begin: async () => proxy.dropResponses(),
+      end: async () => proxy.resume(),
     },
     {
       what: 'responds later than the timeout',
@@ -93,14 +101,14 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
       async end() {
         proxy.delayMs = 0
         // New responses must not overtake delayed ones.
-        proxy.cut()
+        proxy.closeConnections()
       },
     },
   ]
 
   for (const { what, executes, isBehindProxy = false, begin, end } of problems) {
     describe(`${what},`, () => {
-      const loads: Hammer[] = []
+      const loads: LoadGenerator[] = []
       let hot: readonly Hit[]
       let steady: readonly Hit[]
       let usedBeforeAndAfter: readonly [number, number]
@@ -113,7 +121,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         const urls = replicas.map(({ url }) => url)
         const steadyKey = await issueKey(settings)
         const hotKey = await freeKeyWithTime(settings, SECONDS_FOR_A_PROBLEM)
-        const minute = minuteOf(hotKey.keyId)
+        const minute = getMinuteNumber(hotKey.keyId)
         await until('all replicas use Redis', async () =>
           (await Promise.all(replicas.map(redisChanges))).every(({ down, up }) => up > down),
         )
@@ -121,16 +129,16 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         const loggedBefore = replicas.map(loggedRedisChanges)
         const changes = async () => difference(await Promise.all(replicas.map(redisChanges)), countedBefore)
 
-        const steadyLoad = new Hammer(urls, { key: () => steadyKey.key, clientsEach: CLIENTS_EACH, everyMs: 20 })
+        const steadyLoad = new LoadGenerator(urls, { key: () => steadyKey.key, clientsEach: CLIENTS_EACH, everyMs: 20 })
         loads.push(steadyLoad)
         await until('the load has begun', () => steadyLoad.count(200) > 50)
-        const hotLoad = new Hammer(urls, { key: () => hotKey.key, clientsEach: CLIENTS_EACH, everyMs: 40 })
+        const hotLoad = new LoadGenerator(urls, { key: () => hotKey.key, clientsEach: CLIENTS_EACH, everyMs: 40 })
         loads.push(hotLoad)
         await until('a part of the limit is used', () => hotLoad.count(200) >= 15)
 
-        const beganMs = performance.now()
+        const startMs = performance.now()
         await begin()
-        await until('each replica has noticed', async () => (await changes()).every(({ down }) => down > 0), 15_000)
+        await until('each replica has detected the outage', async () => (await changes()).every(({ down }) => down > 0), 15_000)
         const servedAtFirst = steadyLoad.count(200)
         await until('each client was admitted repeatedly during the outage', () => steadyLoad.count(200) >= servedAtFirst + 200, 20_000)
         await end()
@@ -140,18 +148,18 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
 
         const usedBefore = (await toUsage(steadyKey.keyId, settings)).day.used
         const servedBefore = steadyLoad.count(200)
-        await until('the load goes on', () => steadyLoad.count(200) >= servedBefore + 200, 20_000)
+        await until('the load continues', () => steadyLoad.count(200) >= servedBefore + 200, 20_000)
         await Promise.all(loads.map((load) => load.stop()))
-        expect(minuteOf(hotKey.keyId), 'the machine is too slow for a problem within one minute').to.equal(minute)
+        expect(getMinuteNumber(hotKey.keyId), 'the machine is too slow for a problem within one minute').to.equal(minute)
         usedBeforeAndAfter = [usedBefore, (await toUsage(steadyKey.keyId, settings)).day.used]
         counted = await changes()
         logged = difference(replicas.map(loggedRedisChanges), loggedBefore)
-        await until('the replicas count together again', () => countDownTogether(replicas, steadyKey))
+        await until('the replicas count together again', () => areCountsShared(replicas, steadyKey))
         hot = hotLoad.hits
         steady = steadyLoad.hits
 
-        const meanwhile = [...steady, ...hot].filter((hit) => hit.endMs > beganMs && hit.beganMs < backMs)
-        const times = `unavailable for ${Math.round(endedMs - beganMs)} ms, all recovered ${Math.round(backMs - endedMs)} ms after that`
+        const meanwhile = [...steady, ...hot].filter((hit) => hit.endMs > startMs && hit.startMs < backMs)
+        const times = `unavailable for ${Math.round(endedMs - startMs)} ms, all recovered ${Math.round(backMs - endedMs)} ms after that`
         console.error(
           [
             `Figures: Redis ${what}: ${times}`,
@@ -168,12 +176,12 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         await redis.start()
         if (!isBehindProxy) return
         proxy.delayMs = 0
-        proxy.pass()
-        // Open connections keep their fault.
-        proxy.cut()
+        proxy.resume()
+        // Connections that are open stay affected by the fault.
+        proxy.closeConnections()
       })
 
-      it('there is no 5xx and no broken connection: a key with quota left gets 200, another one 429', () => {
+      it('there is no 5xx and no broken connection: a key with quota left gets 200, any other key 429', () => {
         expect(countByStatus(steady)).to.have.all.keys('200')
         expect(countByStatus(hot)).to.have.all.keys('200', '429')
       })
@@ -190,7 +198,7 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
         expect(usedBeforeAndAfter[1]).to.be.above(usedBeforeAndAfter[0])
       })
 
-      it('each change of state is one in petstore_redis_changes_total and one line in the log', () => {
+      it('each state change increments petstore_redis_changes_total by one and logs one line', () => {
         expect(counted.every(({ down }) => down >= 1)).to.equal(true)
         expect(counted.map(({ up }) => up)).to.deep.equal(counted.map(({ down }) => down))
         expect(logged).to.deep.equal(counted)
@@ -212,8 +220,8 @@ describe(`${REPLICAS} replicas under load, when Redis`, () => {
   }
 })
 
-/** Whether each replica in turn reports one request less remaining than the one before. */
-async function countDownTogether(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
+/** Whether each replica, in turn, reports one remaining request fewer than the previous one. */
+async function areCountsShared(replicas: readonly ServiceProcess[], { key }: StoredKey): Promise<boolean> {
   const left: number[] = []
   for (const replica of replicas) left.push(readQuotaHeaders(await replica.send('/v1/pets', { key })).remaining)
   return left.every((each, index) => index === 0 || each === (left[index - 1] ?? 0) - 1)

@@ -20,7 +20,7 @@ const EXAMPLES = [
 
 const SAMPLE_PETS = 10
 
-/** What a test does with one request, instead of passing it on to the service. */
+/** Handles one request in place of the service. */
 type Interference = (response: ServerResponse) => void
 
 const reject =
@@ -65,11 +65,11 @@ class InterferingProxy {
     if (interfere && interfere !== dropConnection) return interfere(response)
 
     const { method, headers } = incoming
-    const outgoing = request(`${this.targetUrl}${incoming.url}`, { method, headers, agent: false }, (answer) => {
+    const outgoing = request(`${this.targetUrl}${incoming.url}`, { method, headers, agent: false }, (upstream) => {
       // The service has added the pet, but its response never arrives.
       if (interfere) return interfere(response)
-      response.writeHead(answer.statusCode ?? 502, answer.headers)
-      answer.pipe(response)
+      response.writeHead(upstream.statusCode ?? 502, upstream.headers)
+      upstream.pipe(response)
     })
     incoming.pipe(outgoing)
   }
@@ -83,7 +83,7 @@ interface Outcome {
   readonly stdout: string
   readonly stderr: string
   readonly proxy: InterferingProxy
-  /** In the store, once the example has ended. */
+  /** Number of pets in the store after the example has ended. */
   readonly pets: number
 }
 
@@ -95,7 +95,7 @@ describe('docs/api/retries.md', function () {
     for (const { language } of EXAMPLES) expect(exampleIn(language).output).to.match(/^201 /)
   })
 
-  it('adds one pet although it meets a 429, a 503 and a lost response, and waits at least Retry-After', async () => {
+  it('adds one pet despite a 429, a 503 and a lost response, and waits at least Retry-After', async () => {
     for (const { example, proxy, pets, ...ended } of await runEach([reject(429, 1), reject(503, 1), dropConnection])) {
       const { language } = example
       expect(ended, language).to.deep.equal({ exitCode: 0, stdout: exampleIn(language).output, stderr: '' })
@@ -134,7 +134,7 @@ describe('docs/api/retries.md', function () {
   })
 })
 
-/** Runs every example at the same time, each against a service of its own. Python 3, bash and curl have to be installed. */
+/** Runs every example at the same time, each against its own service. Requires Python 3, bash and curl. */
 async function runEach(interferences: readonly Interference[], afterwards?: Interference): Promise<Outcome[]> {
   return Promise.all(EXAMPLES.map(async (example) => run(example, interferences, afterwards)))
 }

@@ -78,7 +78,7 @@ describe('a service without settings', () => {
     expect(pets.map(({ id }) => id)).to.include.members(orders.map(({ petId }) => petId))
   })
 
-  it('has other keys than any other process, and their keys are invalid', async () => {
+  it('has different keys from any other process, and rejects the keys of other processes', async () => {
     const other = await startService()
     expect(Object.values(other.keys)).to.not.have.any.members(Object.values(service.keys))
     expect(await other.send('/v1/pets', { key: service.keys.free })).to.have.property('status', 401)

@@ -65,7 +65,7 @@ describe('a service that receives a signal to stop', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     it(`by ${signal}, responds to a request in progress before it exits with 0`, async () => {
       const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
-      const pet = await sendHalfPet(service)
+      const pet = await sendIncompletePost(service)
       service.signal(signal)
       await until('new connections are refused', () => refusesConnections(service))
 
@@ -85,7 +85,7 @@ describe('a service that receives a signal to stop', () => {
       // Connections are accepted in order, so the service knows the ones above when it responds on a new one.
       await fetch(`${url}/health`)
     }
-    const pet = await sendHalfPet(service)
+    const pet = await sendIncompletePost(service)
     service.signal('SIGTERM')
     await expectEnd(service, 0)
     expect(await pet.status).to.equal('no response')
@@ -111,7 +111,7 @@ describe('a service that receives a signal to stop', () => {
     const reader = await requestWithoutReading(service)
     service.signal('SIGUSR2')
     await within(SOON_MS, 'the idle connection is closed', idleClosed)
-    // A second exception must not cut the request either.
+    // A second exception must not abort the request either.
     service.signal('SIGUSR2')
     await until('both exceptions are logged', () => service.logLines.filter((line) => line.includes('planted')).length === 2)
     expect(await countBytes(reader)).to.be.above(20 * scalarBytes)
@@ -154,7 +154,7 @@ describe('a service that receives a signal to stop', () => {
     expect(service.logLines.slice(-2).map((line) => (JSON.parse(line) as { msg: string }).msg)).to.deep.equal(['stopping', 'stopped'])
   })
 
-  it('stops even if the reader of its output is gone', async () => {
+  it('stops even if the reader of its output has closed the pipe', async () => {
     const service = await startService(BUSY_AT_STOP)
     service.closeOutput()
     service.signal('SIGTERM')
@@ -180,7 +180,7 @@ describe('a service that receives a signal to stop', () => {
   }
 
   /** Sends a POST without its last byte, which `finish` sends. The service is already reading it. */
-  async function sendHalfPet({ url, keys }: ServiceProcess): Promise<{ finish(): void; status: Promise<number | 'no response'> }> {
+  async function sendIncompletePost({ url, keys }: ServiceProcess): Promise<{ finish(): void; status: Promise<number | 'no response'> }> {
     const body = JSON.stringify({ name: 'Slowpoke', categoryId: 7 })
     const headers = {
       authorization: `Bearer ${keys.free}`,

@@ -49,7 +49,7 @@ describe('the service on MongoDB and Redis over TLS', function () {
     expect(await service.stop()).to.equal(0)
   })
 
-  it('logs why it does not use a Redis whose certificate has another name, and serves requests', async () => {
+  it('logs why it does not use a Redis whose certificate contains a different name, and serves requests', async () => {
     const settings = settingsFor('127.0.0.1')
     const service = await startService(settings)
     await until('the log has the reason', () => service.logLines.some((line) => line.includes(`IP: 127.0.0.1 is not in the cert's list`)))

@@ -15,7 +15,7 @@ import { expectError, readQuotaHeaders } from '../support/responses.js'
 import { within } from '../support/until.js'
 import { withApi } from '../support/api.js'
 
-/** Far above what a command takes. */
+/** Much longer than a command takes. */
 const AMPLE_MS = 15_000
 
 /** Nothing listens there. */
@@ -23,7 +23,7 @@ const NO_REDIS = 'redis://127.0.0.1:1'
 
 const plans = { ...readConfig({}).plans, failedAuthenticationsPerMinute: 3 }
 
-describe('the process on MongoDB without Redis', function () {
+describe('the process with MongoDB but without Redis', function () {
   this.timeout(20_000)
   let mongo: FakeMongo
   let settings: Settings
@@ -44,7 +44,7 @@ describe('the process on MongoDB without Redis', function () {
     const pet = { name: 'Rex', categoryId: 7 }
     expect((await service.send('/v1/pets', { method: 'POST', key, body: pet })).status).to.equal(201)
     const write = mongo.received('insert').find(({ insert }) => insert === 'pets')
-    expect(timeoutsOf(write ?? {})).to.deep.equal({ maxTimeMS: 1_500, wtimeout: 1_000 })
+    expect(pickTimeouts(write ?? {})).to.deep.equal({ maxTimeMS: 1_500, wtimeout: 1_000 })
     const health = await fetch(`${service.adminUrl}/health`)
     expect(health.status).to.equal(200)
     expect(await health.json()).to.deep.include({ status: 'ok', ready: true, dependencies: { mongodb: 'up', redis: 'down' } })
@@ -56,13 +56,13 @@ describe('the process on MongoDB without Redis', function () {
     expect(openSessions(mongo)).to.deep.equal([])
   })
 
-  it('gives petstore seed a minute for each write, and closes MongoDB and Redis when it is done', async () => {
+  it('gives each write of petstore seed a timeout of one minute, and closes MongoDB and Redis when it is done', async () => {
     const seed = ['seed', '--pets', '3', '--orders', '2']
     const { exitCode, stderr } = await within(AMPLE_MS, 'the command ends', runPetstore(seed, settings))
     expect(exitCode, stderr).to.equal(0)
     const writes = mongo.received('insert').filter(({ insert }) => insert !== 'counters')
     const aMinute = { maxTimeMS: 60_000, wtimeout: 59_600 }
-    expect(writes.map((write) => [write['insert'], timeoutsOf(write)])).to.deep.equal([
+    expect(writes.map((write) => [write['insert'], pickTimeouts(write)])).to.deep.equal([
       ['pets', aMinute],
       ['orders', aMinute],
     ])
@@ -85,7 +85,7 @@ describe('failedAuthenticationsPerMinute of the plans file', () => {
     }))
 })
 
-describe('the process on MongoDB and Redis', function () {
+describe('the process with MongoDB and Redis', function () {
   this.timeout(20_000)
   let redis: RedisDatabase
   let mongo: FakeMongo
@@ -102,7 +102,7 @@ describe('the process on MongoDB and Redis', function () {
     await redis?.release()
   })
 
-  it('has the failure limit of the plans file in common with all replicas', async () => {
+  it('shares the failure limit of the plans file with all replicas', async () => {
     const distributed = { mongodbUrl: mongo.url, redisUrl: redis.url }
     const options = { config: { plans, distributed, cursorSecret: 'one of 32 bytes or more, as it must be' } }
     const replicas = [await startApi(options), await startApi(options)] as const
@@ -154,6 +154,6 @@ function openSessions(mongo: FakeMongo): string[] {
   return used.filter((session) => !ended.includes(session))
 }
 
-function timeoutsOf({ maxTimeMS, writeConcern }: Document): Document {
+function pickTimeouts({ maxTimeMS, writeConcern }: Document): Document {
   return { maxTimeMS, wtimeout: writeConcern?.wtimeout }
 }

@@ -5,8 +5,8 @@ import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 
 /**
- * The library counts failures and removes expired counters. Its windows begin with the first failure of an IP address, and the end that it reports moves with the
- * system clock, so the number of the minute is part of the bucket key instead.
+ * The library counts failures and removes expired buckets. Its windows begin with the first failure of an IP address, and the end that it
+ * reports depends on the system clock, so the number of the minute is part of the bucket key instead.
  */
 export class MemoryFailedAuthentications implements FailedAuthentications {
   readonly #limiter: RateLimiterMemory

@@ -4,7 +4,7 @@ import type { PetIds } from '../../core/ports/pet-ids.js'
 export class MemoryPetIds implements PetIds {
   #last: bigint
 
-  /** The first ID is `last` + 1. `last` is 0 or more. */
+  /** `last`: the last ID that has been assigned, 0 or more. The first new ID is `last` + 1. */
   constructor(last = 0n) {
     this.#last = last
   }

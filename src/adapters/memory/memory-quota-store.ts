@@ -10,7 +10,7 @@ import { ExpiringMap } from './expiring-map.js'
 /** Longer than any replica caches the record of a key. */
 const ANNOUNCED_MS = 60_000
 
-/** The core around a map. A process has one thread, so a decision is atomic by itself. */
+/** Applies the rules of the core to states in a map. A decision is atomic, because it is synchronous and a process has one thread. */
 export class MemoryQuotaStore implements QuotaStore, QuotaControl {
   readonly #states = new ExpiringMap<QuotaState>()
   readonly #announcedVersions = new ExpiringMap<number>()
@@ -53,7 +53,7 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
     const at = this.#now(keyId)
     const stored = this.#states.get(keyId, at.nowMs)
     if (!stored) return 'not-banned'
-    // Without a ban the state expires with its windows.
+    // Without a ban, the state expires when its windows end.
     this.#keep(keyId, unban(stored), { forgetAfterMs: 0 }, at)
     return isBanned(stored, at) ? 'lifted' : 'not-banned'
   }

@@ -1,6 +1,6 @@
 import type { PageRequest } from '../../core/page.js'
 
-/** Rows in ascending ID order with an index by status, so reading any page costs the same. */
+/** Rows in ascending ID order with an index by status, so that every page is equally fast to read. */
 export class SortedRows<Row extends { readonly id: bigint; readonly status: Status }, Status extends string> {
   readonly #byId = new Map<bigint, Row>()
   readonly #ids: bigint[] = []

@@ -32,7 +32,7 @@ export function makeConnector(onError: ErrorListener): Connector {
   } as Connector
 }
 
-/** Does the same for connections to Sentinels and to the primary that they name. */
+/** Like `makeConnector`, but for connections to Sentinels and to the primary that they report. */
 export function makeSentinelConnector(onError: ErrorListener): Connector {
   return class extends SentinelConnector {
     constructor(options: SentinelConnectionOptions) {

@@ -4,20 +4,20 @@ import { decide, expiresAtMs, isStale, refund } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { mapWindows } from '../../core/window.js'
 import { PendingUsage } from './pending-usage.js'
-import { stateLeavingShare } from './quota-share.js'
+import { limitToShare } from './quota-share.js'
 import { RedisUnavailable } from './redis-circuit-breaker.js'
 import type { RedisQuotaStore } from './redis-quota-store.js'
 
-/** Number of keys whose pending usage is in flight at a time when Redis is available again. */
-const RECONCILED_AT_ONCE = 64
+/** Number of keys that are reconciled concurrently when the breaker closes. */
+const RECONCILE_CONCURRENCY = 64
 
 /**
- * While Redis is unavailable, decides by itself: this replica grants its share of each quota and reports it to Redis afterwards.
- * A request that was sent to Redis and got no response is not reported, because Redis may have counted it.
+ * While Redis is unavailable, decides locally: this replica grants its share of each quota and reports the usage to Redis afterwards.
+ * If Redis did not respond to a command, that request is not reported, because Redis may have counted it.
  */
 export class FallbackQuotaStore implements QuotaStore {
   readonly #pendingUsage = new PendingUsage()
-  /** What this replica decided, kept across outages: it grants its share of a window only once. */
+  /** The states that result from local decisions. They are kept after an outage, so that a share is granted only once per window. */
   readonly #states = new Map<string, { readonly state: QuotaState; readonly endMs: number }>()
 
   /** `replicas`: the number of replicas that share the quotas, 1 or more. */
@@ -57,17 +57,17 @@ export class FallbackQuotaStore implements QuotaStore {
     }
   }
 
-  /** The state in the last reply about the key. Undefined while Redis is unavailable. */
+  /** The state of the key in the last reply. Undefined while Redis is unavailable. */
   sharedState(keyId: string): QuotaState | undefined {
     return this.redis.isUp ? this.redis.lastState(keyId) : undefined
   }
 
-  /** The present by the clock that decides. */
+  /** The current time on the clock that quota decisions use. */
   now(keyId: string): Instant {
     return this.redis.now(keyId)
   }
 
-  /** Reports one strike with the next decision about the key. */
+  /** Reports one strike with the next decision for the key. */
   addStrike(keyId: string, rules: QuotaRules, minuteAndDay: Charge): void {
     this.#addPending(keyId, rules, minuteAndDay, { strikes: 1 })
   }
@@ -87,7 +87,7 @@ export class FallbackQuotaStore implements QuotaStore {
 
   #stateAt(keyId: string, rules: QuotaRules, at: Instant): QuotaState {
     const states = { own: this.#states.get(keyId)?.state, shared: this.redis.lastState(keyId) }
-    return stateLeavingShare(states, rules, at, this.replicas)
+    return limitToShare(states, rules, at, this.replicas)
   }
 
   #keep(keyId: string, state: QuotaState, { ban }: QuotaRules): void {
@@ -98,7 +98,7 @@ export class FallbackQuotaStore implements QuotaStore {
     for (const [keyId, { endMs }] of this.#states) if (endMs <= this.now(keyId).nowMs) this.#states.delete(keyId)
     const { keyIds } = this.#pendingUsage
     while (this.redis.isUp && keyIds.length > 0) {
-      await Promise.all(keyIds.splice(0, RECONCILED_AT_ONCE).map((keyId) => this.#reconcile(keyId)))
+      await Promise.all(keyIds.splice(0, RECONCILE_CONCURRENCY).map((keyId) => this.#reconcile(keyId)))
     }
   }
 
@@ -113,7 +113,7 @@ export class FallbackQuotaStore implements QuotaStore {
   }
 }
 
-/** Returns an outage of Redis. Throws any other error. */
+/** Returns the error if it reports an outage of Redis. Throws any other error. */
 function requireOutage(error: unknown): RedisUnavailable {
   if (error instanceof RedisUnavailable) return error
   throw error

@@ -2,12 +2,15 @@ import type { QuotaRules, UsageDelta } from '../../core/quota.js'
 import { mapWindows } from '../../core/window.js'
 
 export interface Pending {
-  /** The rules that applied last. */
+  /** The rules of the most recent decision. */
   readonly rules: QuotaRules
   readonly delta: UsageDelta
 }
 
-/** What this replica decided by itself and has not reported to Redis, by key. To report it, remove it first: so it is reported once. */
+/**
+ * Usage that this replica granted locally and has not reported to Redis, by key. Remove an entry before you report it, so that it is
+ * reported only once.
+ */
 export class PendingUsage {
   readonly #entries = new Map<string, Pending>()
 

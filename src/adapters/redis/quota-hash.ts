@@ -6,7 +6,7 @@ import { minutePhaseSeconds } from '../../core/window.js'
 import { FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
 
-/** A state, and the instant at which Redis had it, by the clock that decides. */
+/** The state in a reply, and the time of the reply on the clock that quota decisions use. */
 export interface StateReply {
   readonly at: Instant
   readonly state: QuotaState
@@ -18,7 +18,7 @@ export interface TakeReply extends StateReply {
 
 type Outcome = (typeof OUTCOMES)[keyof typeof OUTCOMES]
 
-/** What an operation needs of it: `take` all, `reconcile` rules and delta, `announce` the version. */
+/** Required properties by operation: `take` rules and key version, `reconcile` rules and delta, `announce` the version, `unban` none. */
 interface ScriptArguments extends Partial<KeyVersion> {
   readonly operation: 'take' | 'reconcile' | 'unban' | 'announce'
   readonly rules?: QuotaRules
@@ -31,11 +31,11 @@ type Script = (key: string, args: string) => Promise<ScriptReply>
 /** Commands are defined for a whole client, so this name must differ from those of other scripts. */
 const COMMAND = 'petstoreQuota'
 
-/** The hash of each key in Redis. Each method is one round trip and rejects with the error of the client. */
+/** The quota hashes in Redis, one per API key. Each method makes one round trip. Errors of the Redis client are passed on. */
 export class QuotaHash {
   readonly #script: Script
 
-  /** Without a clock, the server's own clock decides. */
+  /** Without `clock`, decisions use the clock of the Redis server. */
   constructor(
     private readonly client: RedisClient,
     private readonly clock?: Clock,
@@ -51,13 +51,13 @@ export class QuotaHash {
     return { outcome: outcomes[outcome], ...toStateReply(keyId, reply) }
   }
 
-  /** Adds what a replica decided by itself. Decides no request. */
+  /** Adds usage that a replica granted locally. Does not decide a request. */
   async reconcile(keyId: string, rules: QuotaRules, delta: UsageDelta): Promise<StateReply> {
     const [, ...reply] = await this.#run(keyId, { operation: 'reconcile', rules, delta })
     return toStateReply(keyId, reply)
   }
 
-  /** Returns the state as it is stored: `rollForward` of the core applies to it. */
+  /** Returns the stored state. Its windows may have ended: `rollForward` in the core returns the current state. */
   async peek(keyId: string): Promise<StateReply> {
     const clockMs = this.clock?.nowMs()
     // In a Redis Cluster, the client sends the whole transaction to the node that holds the hash.
@@ -84,7 +84,7 @@ export class QuotaHash {
     await this.#run(keyId, { operation: 'announce', version })
   }
 
-  /** Runs the script in the slot of `hashTag`, on a hash of no key: it fails whenever decisions fail. */
+  /** Runs the script in the slot of `hashTag`, on a hash that belongs to no API key. Fails whenever decisions fail. */
   async probe(hashTag = 'none'): Promise<void> {
     await this.#run(hashTag, { operation: 'announce', version: 1 }, `probe:{${hashTag}}`)
   }

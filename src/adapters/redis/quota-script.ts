@@ -1,4 +1,4 @@
-/** The fields of a key's hash. Deployed data depends on these letters: they must not change. A value of 0 is not stored. */
+/** The fields of a key's hash. Do not change these letters: deployed data depends on them. A value of 0 is not stored. */
 export const FIELDS = {
   minute: 'm',
   minuteUsed: 'c',
@@ -40,7 +40,7 @@ for index, value in ipairs(stored) do stored[index] = tonumber(value or 0) end
 local ${NAMES} = unpack(stored)
 local storedBannedUntilMs = bannedUntilMs
 
--- If the clock steps back to before the start of a window, that window must not open a second time.
+-- If the clock steps back to before the start of a window, that window must not start again.
 local function currentWindow(known, byClock)
   if known == byClock + 1 then return known end
   return byClock

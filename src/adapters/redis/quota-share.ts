@@ -4,29 +4,29 @@ import type { Instant } from '../../core/window.js'
 import { mapWindows } from '../../core/window.js'
 
 /**
- * The state from which one of `replicas` replicas decides by itself: what it must not grant counts as used.
- * `own` is what this replica decided in this outage or an earlier one, and `shared` the last state that all replicas shared.
- * The share of a window is the part of what was left in it, rounded up, or of the limit if the window is new.
+ * Returns the state from which this replica, one of `replicas`, decides locally. Requests that it must not grant count as used.
+ * `own` is the state that results from its local decisions, in this outage or an earlier one. `shared` is the last state that all replicas
+ * shared. The share of a window is the requests that were left in it, or the limit if the window is new, divided by `replicas` and rounded up.
  */
-export function stateLeavingShare(
+export function limitToShare(
   { own, shared }: { readonly own: QuotaState | undefined; readonly shared: QuotaState | undefined },
   rules: QuotaRules,
   at: Instant,
   replicas: number,
 ): QuotaState {
   const { limits, ban } = rules
-  const usedLeavingShareOf = (left: number, limit: number) => limit - Math.ceil(left / replicas)
+  const countUsedBeyondShare = (left: number, limit: number) => limit - Math.ceil(left / replicas)
   const granted = shared && {
     ...shared,
-    used: mapWindows((name) => usedLeavingShareOf(Math.max(0, limits[name] - shared.used[name]), limits[name])),
+    used: mapWindows((name) => countUsedBeyondShare(Math.max(0, limits[name] - shared.used[name]), limits[name])),
   }
   const known = own && granted ? mergeStricter(own, granted) : (own ?? granted)
   const state = rollForward(known, ban, at)
   const isKnown = mapWindows((name) => known?.window[name] === state.window[name])
-  return { ...state, used: mapWindows((name) => (isKnown[name] ? state.used[name] : usedLeavingShareOf(limits[name], limits[name]))) }
+  return { ...state, used: mapWindows((name) => (isKnown[name] ? state.used[name] : countUsedBeyondShare(limits[name], limits[name]))) }
 }
 
-/** Of each window, the higher usage; of two bans, the one that ends later. */
+/** Takes the higher usage of each window and the ban that ends later. */
 function mergeStricter(own: QuotaState, shared: QuotaState): QuotaState {
   const newer = own.window.minute < shared.window.minute ? shared : own
   const { bannedUntilMs, banLevel } = own.bannedUntilMs < shared.bannedUntilMs ? shared : own

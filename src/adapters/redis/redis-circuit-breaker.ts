@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisClient } from './redis-client.js'
 
-/** The longest that a request waits for Redis. */
+/** The maximum time that a request waits for Redis. */
 const RESPONSE_TIMEOUT_MS = 90
 /** The time between two probes while the breaker is open. */
 const PROBE_MS = 250
@@ -12,7 +12,7 @@ const PROBE_TIMEOUT_MS = 1_000
 const NO_CONNECTION = 'There is no connection to Redis'
 const NO_RESPONSE = 'Redis did not respond'
 
-/** Parts of messages that only report a consequence of an earlier error. */
+/** An error whose message contains one of these texts is only a consequence of an earlier error. */
 const CONSEQUENCES = [
   NO_CONNECTION,
   NO_RESPONSE,
@@ -25,7 +25,7 @@ const CONSEQUENCES = [
   'EPIPE',
 ]
 
-/** Redis did not respond, not in time, or with an error. */
+/** Redis did not respond in time, or responded with an error. */
 export class RedisUnavailable extends Error {
   /** Whether Redis may have executed the command or may still execute it. */
   readonly maybeExecuted: boolean
@@ -44,11 +44,11 @@ export interface RedisCircuitBreakerOptions {
 /** `reason`: why Redis is unavailable. Never contains the failed command, which may hold a password. */
 type Listener = (isUp: boolean, reason?: string) => void
 
-/** Opens with the first command that gets no timely response: from then on, commands fail at once. A probe closes it again. */
+/** Opens when a command gets no response in time. While it is open, commands fail at once. Closes when a probe succeeds. */
 export class RedisCircuitBreaker {
   #isUp = false
   #isClosed = false
-  /** The state that listeners know. */
+  /** The state that was last reported to the listeners. */
   #reported: boolean | undefined
   #lastReason = NO_RESPONSE
   #connecting: Promise<void> | undefined
@@ -63,12 +63,12 @@ export class RedisCircuitBreaker {
     client.on('close', () => this.#open(new Error('The connection to Redis was closed')))
   }
 
-  /** Whether commands are sent: the breaker is closed. */
+  /** Whether the breaker is closed, which means that commands are sent. */
   get isUp(): boolean {
     return this.#isUp
   }
 
-  /** Calls the listener after each change of state. */
+  /** Calls the listener after each state change. */
   onChange(listener: Listener): void {
     this.#listeners.push(listener)
   }
@@ -98,7 +98,7 @@ export class RedisCircuitBreaker {
     }
   }
 
-  /** Ends the connection. Listeners are not called any more. */
+  /** Closes the connection. Listeners are no longer called. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.client.disconnect()
@@ -159,7 +159,7 @@ export class RedisCircuitBreaker {
 
 class ResponseTimeout extends Error {}
 
-/** Throws `ResponseTimeout` after `timeoutMs`, but reads responses that have arrived first: this process may have been busy. */
+/** Throws `ResponseTimeout` after `timeoutMs`, but first reads responses that arrived while this process was busy. */
 async function withinMs<Value>(timeoutMs: number, response: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
@@ -168,7 +168,7 @@ async function withinMs<Value>(timeoutMs: number, response: Promise<Value>): Pro
   return Promise.race([response, timeout]).finally(() => clearTimeout(timer))
 }
 
-/** Redis returns an error before it executes, and the client returns one before it sends. Any other failure may come after the execution. */
+/** If Redis replies with an error, or the client rejects the command before it sends it, the command was not executed. */
 function maybeExecuted(error: unknown): boolean {
   const isReply = error instanceof Error && error.name === 'ReplyError'
   const isUnsent = error instanceof Error && error.message.includes('enableOfflineQueue')

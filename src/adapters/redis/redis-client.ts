@@ -58,7 +58,7 @@ export function makeRedisClient(url: string): RedisClient {
   if (scheme.endsWith('+sentinel')) return makeSentinel(nodes, path, common, options)
   const [node, ...others] = nodes
   if (!node || others.length > 0)
-    throw new SettingError('REDIS_URL cannot be used: several hosts need redis+cluster:// or redis+sentinel://')
+    throw new SettingError('REDIS_URL cannot be used: several hosts require redis+cluster:// or redis+sentinel://')
   return makeSingle(node, path, common)
 }
 
@@ -67,7 +67,7 @@ function parseOptions(query: string, scheme: string): UrlOptions {
   decode(query)
   const options: Partial<Record<string, string>> = {}
   for (const [name, value] of new URLSearchParams(query.replaceAll('+', '%2B'))) {
-    // The text after an & in a password looks like an option, so it must not be repeated.
+    // The text after an & in a password looks like an option, so the error must not contain it.
     if (!isOneOf(URL_OPTIONS, name) && !value)
       throw new SettingError('REDIS_URL cannot be used: an option has no value; write an & in a password as %26')
     if (!isOneOf(URL_OPTIONS, name))
@@ -109,7 +109,7 @@ function makeSingle(node: Node, path: string, common: CommonOptions): Redis {
 function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
   const cluster: Cluster = new Cluster(nodes, {
     lazyConnect: true,
-    // Without it, all commands but the first would fail until the node is connected. The circuit breaker limits how long they wait.
+    // Otherwise all commands except the first would fail until the node is connected. The circuit breaker limits how long commands wait.
     enableOfflineQueue: true,
     enableReadyCheck: false,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
@@ -126,7 +126,7 @@ function makeCluster(nodes: Node[], common: CommonOptions): Cluster {
 
 function makeSentinel(nodes: Node[], path: string, common: CommonOptions, options: UrlOptions): Redis {
   const [name = '', database = ''] = path.split('/')
-  if (!name) throw new SettingError('REDIS_URL cannot be used: redis+sentinel:// needs the name of the primary behind the hosts')
+  if (!name) throw new SettingError('REDIS_URL cannot be used: redis+sentinel:// requires the name of the primary after the hosts')
   const { sentinelUsername, sentinelPassword } = options
   const client: Redis = new Redis({
     ...common,
@@ -146,7 +146,7 @@ function makeSentinel(nodes: Node[], path: string, common: CommonOptions, option
 function parseNode(text: string, defaultPort: number): Node {
   const [, host = '', portText] = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(text) ?? []
   const port = portText === undefined ? defaultPort : Number(portText)
-  if (!host || port < 1 || port > 65_535) throw new SettingError('REDIS_URL cannot be used: a host is not host or host:port')
+  if (!host || port < 1 || port > 65_535) throw new SettingError('REDIS_URL cannot be used: each host must have the form host or host:port')
   return { host: host.replace(/^\[|\]$/g, ''), port }
 }
 

@@ -4,7 +4,7 @@ import { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import type { RedisClient } from './redis-client.js'
 import { makeRedisClient } from './redis-client.js'
 
-/** The longest that a start waits for Redis. */
+/** The maximum time that the service waits for Redis when it starts. */
 const START_TIMEOUT_MS = 1_500
 
 /** A connection to Redis with a circuit breaker. */
@@ -13,7 +13,7 @@ export class RedisConnection {
   readonly breaker: RedisCircuitBreaker
   readonly quotaHash: QuotaHash
 
-  /** Does not connect. Without a clock, the server's own clock decides. Throws `SettingError` if the URL is malformed. */
+  /** Does not connect. Without `clock`, decisions use the clock of the Redis server. Throws `SettingError` if the URL is malformed. */
   constructor(url: string, { clock }: { clock?: Clock } = {}) {
     this.client = makeRedisClient(url)
     this.quotaHash = new QuotaHash(this.client, clock)

@@ -13,8 +13,8 @@ import type { RedisClient } from './redis-client.js'
 const MAX_EXHAUSTED = 10_000
 
 /**
- * Counts in Redis with the library's limiter, behind the circuit breaker, and in this process while Redis is unavailable. A failure whose
- * reply is lost may count in both. As in memory, the number of the minute is part of the bucket key.
+ * Counts in Redis, with the limiter of the library and the circuit breaker, and in this process while Redis is unavailable. A failure whose
+ * reply is lost may be counted in both. As in memory, the number of the minute is part of the bucket key.
  *
  * This class caches the buckets that have reached the limit. The library's `inMemoryBlockOnConsumed` does not fit: `get` ignores it, its
  * rejections report 0 points, it expires by the system clock, and it is unbounded.
@@ -51,7 +51,7 @@ export class RedisFailedAuthentications implements FailedAuthentications {
     return { admitted: failureCount <= this.perMinute, quota }
   }
 
-  /** `command` resolves to the number of failures so far. Not called if the limit is known to be reached. */
+  /** `command` resolves to the number of failures so far. It is not called if the bucket is known to have reached the limit. */
   async #run(address: string, command: (limiter: RateLimiterAbstract, key: string) => Promise<number>) {
     const nowMs = this.clock.nowMs()
     const bucketKey = toFailureBucketKey(address, nowMs)

@@ -9,7 +9,7 @@ import type { StateReply } from './quota-hash.js'
 import type { RedisConnection } from './redis-connection.js'
 import { SharedClock } from './shared-clock.js'
 
-/** If more keys are in use, the least recently used have no known state when an outage begins. */
+/** If more keys are in use, the state of the least recently used ones is unknown when an outage begins. */
 const KNOWN_KEYS = 50_000
 
 /** Quotas that all replicas share: each decision is one round trip. Every method throws `RedisUnavailable` during an outage. */
@@ -19,14 +19,14 @@ export class RedisQuotaStore implements QuotaStore {
   readonly #sharedClock: SharedClock
   readonly #lastStates = new LRUCache<string, QuotaState>({ max: KNOWN_KEYS })
 
-  /** `clock` is the clock of this replica. */
+  /** `clock`: the local clock of this replica. */
   constructor(redis: RedisConnection, clock: Clock) {
     this.#redis = redis
     this.#clock = clock
     this.#sharedClock = new SharedClock(clock)
   }
 
-  /** Whether Redis decides. */
+  /** Whether Redis is used for decisions. */
   get isUp(): boolean {
     return this.#redis.breaker.isUp
   }
@@ -35,7 +35,7 @@ export class RedisQuotaStore implements QuotaStore {
     this.#redis.breaker.onChange(listener)
   }
 
-  /** `pending` counts as if it had happened just before. If the record is stale, it is not counted. */
+  /** Counts `pending` before it decides. If the record is stale, `pending` is not counted. */
   async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, pending?: UsageDelta): Promise<Verdict | StaleKeyRecord> {
     const { outcome, at, state } = await this.#call(keyId, () => this.#redis.quotaHash.take(keyId, rules, keyVersion, pending))
     return outcome === 'stale' ? { kind: 'stale' } : toVerdict(state, rules, at, { charged: outcome === 'charged' })
@@ -45,18 +45,18 @@ export class RedisQuotaStore implements QuotaStore {
     return this.reconcile(keyId, rules, toRefundDelta(charge))
   }
 
-  /** Adds what this replica decided by itself. */
+  /** Adds usage that this replica granted locally. */
   async reconcile(keyId: string, rules: QuotaRules, delta: UsageDelta): Promise<Quota> {
     const { at, state } = await this.#call(keyId, () => this.#redis.quotaHash.reconcile(keyId, rules, delta))
     return toUsage(state, rules, at).quota
   }
 
-  /** The state in the last reply about the key. */
+  /** The state of the key in the last reply. */
   lastState(keyId: string): QuotaState | undefined {
     return this.#lastStates.get(keyId)
   }
 
-  /** The present by the clock of Redis, as far as its last reply tells. */
+  /** The current time on the clock of Redis, estimated from its last reply. */
   now(keyId: string): Instant {
     return { nowMs: this.#sharedClock.nowMs(), phaseSeconds: minutePhaseSeconds(keyId) }
   }

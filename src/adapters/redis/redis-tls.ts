@@ -24,15 +24,15 @@ export function readTls({ tlsCAFile, tlsCertificateKeyFile, tlsCertificateKeyFil
 
 function readCaCertificates(path: string): SecureContextOptions {
   const ca = readPem('tlsCAFile', path)
-  // OpenSSL accepts a file without a certificate, and then trusts no server.
-  orSettingError(() => new X509Certificate(ca), `tlsCAFile ${path} does not contain a certificate`)
+  // OpenSSL accepts a file that contains no certificate, but would then trust no server.
+  rethrowAsSettingError(() => new X509Certificate(ca), `tlsCAFile ${path} does not contain a certificate`)
   return { ca }
 }
 
 function readClientCertificate(path: string, passphrase: string | undefined): SecureContextOptions {
   const pem = readPem('tlsCertificateKeyFile', path)
   const certificate = { cert: pem, key: pem, ...(passphrase === undefined ? {} : { passphrase }) }
-  orSettingError(
+  rethrowAsSettingError(
     () => createSecureContext(certificate),
     `tlsCertificateKeyFile ${path} does not contain a certificate and its private key, or the key cannot be decrypted`,
   )
@@ -40,10 +40,10 @@ function readClientCertificate(path: string, passphrase: string | undefined): Se
 }
 
 function readPem(option: string, path: string): string {
-  return orSettingError(() => readFileSync(path, 'utf8'), `cannot read ${option} ${path}`)
+  return rethrowAsSettingError(() => readFileSync(path, 'utf8'), `cannot read ${option} ${path}`)
 }
 
-function orSettingError<Value>(attempt: () => Value, problem: string): Value {
+function rethrowAsSettingError<Value>(attempt: () => Value, problem: string): Value {
   try {
     return attempt()
   } catch (error) {

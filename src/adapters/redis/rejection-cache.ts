@@ -13,33 +13,33 @@ const MAX_KEYS = 10_000
 
 /** A store whose rejections can be cached. */
 export interface CacheableQuotaStore extends QuotaStore {
-  /** The present, by the clock that decides. */
+  /** The current time on the clock that quota decisions use. */
   now(keyId: string): Instant
-  /** The last shared state of the key that this replica knows. Undefined while the shared state is unavailable. */
+  /** The last known state of the key that all replicas share. Undefined while the shared state is unavailable. */
   sharedState(keyId: string): QuotaState | undefined
-  /** Reports one strike with the next decision about the key. */
+  /** Reports one strike with the next decision for the key. */
   addStrike(keyId: string, rules: QuotaRules, windows: WindowNumbers): void
 }
 
 interface Entry {
-  /** The state that rejected the key, with the strikes of the rejections from the cache. */
+  /** The state at the last rejection by the store, plus the strikes of the rejections from the cache. */
   readonly state: QuotaState
   readonly version: number
-  /** The first of `count` rejections by the store, all within `WATCHED_MS`. */
+  /** Time of the first of `count` rejections by the store. */
   readonly sinceMs: number
   readonly count: number
-  /** Until then the key is rejected from the cache, 0 if it is not. */
+  /** When the cache stops rejecting the key, or 0 if it does not reject the key. */
   readonly endMs: number
 }
 
 /**
- * Rejects keys that keep sending requests for up to one second without a call to Redis, by the state in which Redis rejected them.
- * Never admits a request and never begins a ban. Instants are by the clock that decides.
+ * If a client keeps sending requests with a rejected key, rejects them for up to one second without a call to Redis, based on the state in
+ * which Redis rejected the key. Never admits a request and never starts a ban. All times are on the clock that quota decisions use.
  */
 export class RejectionCache implements QuotaStore {
   readonly #entries = new LRUCache<string, Entry>({ max: MAX_KEYS })
 
-  /** `cachedMs`: 0 caches nothing. */
+  /** `cachedMs`: 0 disables the cache. */
   constructor(
     private readonly store: CacheableQuotaStore,
     private readonly cachedMs = CACHED_MS,
@@ -60,7 +60,7 @@ export class RejectionCache implements QuotaStore {
     return quota
   }
 
-  /** Returns undefined if the store has to decide. */
+  /** Returns a rejection from the cache, or undefined if the store has to decide. */
   #reject(keyId: string, rules: QuotaRules, { version, justRead }: KeyVersion): Verdict | undefined {
     const entry = this.#entries.get(keyId)
     if (!entry || justRead || entry.version !== version) return undefined
@@ -70,7 +70,7 @@ export class RejectionCache implements QuotaStore {
 
     const { verdict, state } = decide(entry.state, rules, at)
     const beginsBan = state.banLevel > entry.state.banLevel
-    // The grace is measured from the first rejection of a minute, so Redis has to know it.
+    // The grace period starts with the first rejection of a minute, so Redis has to record that rejection.
     const isFirst = state.firstRejectionMs !== entry.state.firstRejectionMs
     if (verdict.kind === 'admitted' || beginsBan || isFirst) return undefined
     if (state.strikes > entry.state.strikes) this.store.addStrike(keyId, rules, state.window)

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/ports/clock.js'
 
-/** Estimates the clock of Redis from its last reply: never behind it, and ahead by at most the time that the reply took. */
+/** Estimates the clock of Redis from its last reply. The estimate is never behind, and ahead by at most the time that the reply took. */
 export class SharedClock implements Clock {
   #offsetMs = 0
 

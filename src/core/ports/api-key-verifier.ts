@@ -20,8 +20,8 @@ export type Verification =
  */
 export interface ApiKeyVerifier {
   /**
-   * `address`: the IP address that failures count toward, as in `FailedAuthentications`. Throws `StoreUnavailable` if the lookup fails or a
-   * lookup that it waits for does. Such an error is not cached and does not count as a failure.
+   * `address`: the IP address that failures count toward, as in `FailedAuthentications`. Throws `StoreUnavailable` if the lookup, or a
+   * lookup that it waits for, fails. Such an error is not cached and does not count as a failure.
    */
   verify(secret: string, address: string): Promise<Verification>
 

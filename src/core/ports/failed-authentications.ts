@@ -1,8 +1,8 @@
 import type { AddressQuota } from '../address-quota.js'
 
 /**
- * Counts failed authentications per IP address and minute. Minutes follow this replica's clock. While a shared store is unavailable,
- * this replica's own count decides. Once a method has returned 0 remaining for an IP address, no method calls the store for it until the
+ * Counts failed authentications per IP address and minute. Minutes are on the clock of this replica. While a shared store is unavailable,
+ * this replica uses its own count. Once a method has returned 0 remaining for an IP address, no method calls the store for it until the
  * minute ends.
  *
  * `address`: an IPv4 address, or the /64 network of an IPv6 address.

@@ -1,8 +1,8 @@
 import type { QuotaRules, QuotaUsage } from '../quota.js'
 
-/** What operators do with quotas, on the state that all replicas share. Every method throws `StoreUnavailable` if that state is unavailable. */
+/** Quota operations for operators, on the state that all replicas share. Every method throws `StoreUnavailable` if that state is unavailable. */
 export interface QuotaControl {
-  /** From now on, no replica decides by a record of the key that is older than `version`. Lower versions than an announced one have no effect. */
+  /** From now on, no replica uses a record of the key that is older than `version`. A version lower than the announced one has no effect. */
   announce(keyId: string, version: number): Promise<void>
 
   /** Returns the usage of the key. Charges nothing. */

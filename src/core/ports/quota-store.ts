@@ -1,13 +1,14 @@
 import type { Charge, KeyVersion, Quota, QuotaRules, Verdict } from '../quota.js'
 
-/** The caller's record of the key is older than one that decided before. Nothing was decided: read the record again and retry. */
+/** The caller's record of the key is older than one in an earlier decision or announcement. Nothing was decided: read the record again and retry. */
 export interface StaleKeyRecord {
   readonly kind: 'stale'
 }
 
 /**
- * Decides as `decide` in `core/quota.ts` does, on state that all replicas share, by the store's own clock.
- * A rejection is a return value. During an outage the store decides from what this replica knows; it never throws and is never unlimited.
+ * Decides like `decide` in `core/quota.ts`, on state that all replicas share, with the clock of the store.
+ * A rejection is a return value. During an outage, the store decides from what this replica knows. It never throws, and never admits an
+ * unlimited number of requests.
  */
 export interface QuotaStore {
   /** Decides one request in one atomic step: concurrent requests with a key are decided one after the other. */

@@ -14,8 +14,8 @@ export type Admission =
       readonly key: ApiKey
       readonly verdict: Verdict
       /**
-       * Undoes the charge and resolves to the resulting quota. Absent if nothing was charged: for a rejection, or a request that only shadow
-       * mode admits.
+       * Refunds the request and resolves to the quota after the refund. Absent if nothing was charged: for a rejection, or a request that only
+       * shadow mode admits.
        */
       readonly refund?: () => Promise<Quota>
     }

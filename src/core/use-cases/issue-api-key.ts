@@ -16,7 +16,7 @@ export interface NewApiKey {
 
 export interface IssuedApiKey {
   readonly key: ApiKey
-  /** Show it once: it is not stored. */
+  /** Show it to the owner now: it is not stored. */
   readonly secret: string
 }
 

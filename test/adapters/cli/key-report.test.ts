@@ -31,7 +31,7 @@ describe('the report of an API key', () => {
     })
   })
 
-  it('describes a key without any limits, which a changed plans file can cause', () => {
+  it('describes a key without any limits, which can result from a changed plans file', () => {
     const key = report(anApiKey('one', { plan: 'enterprise' }))
     expect(key).to.not.have.property('limits')
     expect(key).to.include({ ownLimits: false })
@@ -91,7 +91,7 @@ describe('the table of API keys', () => {
     for (const owner of owners) expect(table).to.include(`  ${owner}  `)
   })
 
-  it('is a sentence if there are no keys, and another if no key matches the filters', () => {
+  it('is one sentence if there are no keys, and a different one if no key matches the filters', () => {
     expect(formatKeys([], { isFiltered: false })).to.equal('There are no API keys yet.\n')
     expect(formatKeys([], { isFiltered: true })).to.equal('No API key matches.\n')
   })

@@ -170,7 +170,7 @@ describe('petstore keys', () => {
     }
   })
 
-  it('prints a secret and its hash never again, only the last four characters of the secret', async () => {
+  it('never prints a secret or its hash again, only the last four characters of the secret', async () => {
     const { keyId, key } = await issue('--owner', 'Acme')
     for (const args of [['list'], ['show', keyId], ['plan', keyId, 'pro'], ['revoke', keyId]].flatMap((one) => [one, [...one, '--json']])) {
       const text = await keys.print(...args)
@@ -228,7 +228,7 @@ describe('petstore keys with wrong usage', () => {
     }
   })
 
-  it('repeats no characters that control the terminal', async () => {
+  it('does not repeat terminal control characters', async () => {
     const escape = '\u001B[31m\u009B2J\r\u0007'
     for (const args of [
       ['issue', '--plan', 'free', '--owner', `a${escape}b`],

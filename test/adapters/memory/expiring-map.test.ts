@@ -72,9 +72,9 @@ function measureSetsMs(liveEntries: number): number {
   const map = new ExpiringMap<number>()
   for (let index = 0; index < liveEntries; index++) map.set(`key ${index}`, index, 1_000_000, 0)
   const rounds = Array.from({ length: 20 }, (_, round) => {
-    const beginMs = performance.now()
+    const startMs = performance.now()
     for (let count = 0; count < 5000; count++) map.set(`key ${(count * 7919 * (round + 1)) % liveEntries}`, count, 1_000_000, 0)
-    return performance.now() - beginMs
+    return performance.now() - startMs
   })
   return Math.min(...rounds)
 }

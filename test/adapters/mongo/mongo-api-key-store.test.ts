@@ -7,8 +7,8 @@ import { anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { MongoData } from '../../support/mongo-data.js'
 import { MovableClock } from '../../support/movable-clock.js'
-import type { FaultProxy } from '../../support/fault-proxy.js'
-import { startFaultProxy } from '../../support/fault-proxy.js'
+import type { FaultInjectionProxy } from '../../support/fault-injection-proxy.js'
+import { startFaultInjectionProxy } from '../../support/fault-injection-proxy.js'
 import { collectUnhandledRejections } from '../../support/unhandled-rejections.js'
 
 const KEY = anApiKey()
@@ -16,7 +16,7 @@ const KEY = anApiKey()
 describe('the API keys in MongoDB, if it stops responding', () => {
   let server: OwnEngine
   let data: MongoData | undefined
-  let proxy: FaultProxy | undefined
+  let proxy: FaultInjectionProxy | undefined
 
   before(async function () {
     server = await anOwnMongo(this)
@@ -29,7 +29,7 @@ describe('the API keys in MongoDB, if it stops responding', () => {
   after(() => server?.stop())
 
   it('are found although their use cannot be recorded, without an unhandled rejection', async () => {
-    proxy = await startFaultProxy(server.url, { silencedBy: (sent) => sent.includes('lastUsedAt') })
+    proxy = await startFaultInjectionProxy(server.url, { stopForwardingOn: (sent) => sent.includes('lastUsedAt') })
     data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
     const keys = new MongoApiKeyStore(data.connect(), new MovableClock())
     await keys.insert(KEY)
@@ -41,7 +41,7 @@ describe('the API keys in MongoDB, if it stops responding', () => {
     })
     expect(unhandled).to.deep.equal([])
 
-    proxy.pass()
+    proxy.resume()
     await data.untilItIsBack()
     expect(await keys.findById(KEY.keyId)).to.deep.equal(KEY)
   })

@@ -46,7 +46,7 @@ describe('a call to MongoDB', () => {
     new TypeError('of ours'),
     ...ERROR_CODES.map((code) => new MongoServerError({ code, message: `code ${code}` })),
   ]) {
-    it(`throws an error that a retry cannot solve unchanged: ${error.message}`, async () => {
+    it(`rethrows an error that a retry cannot fix, without changing it: ${error.message}`, async () => {
       expect(await rejection(callMongo(() => Promise.reject(error)))).to.equal(error)
     })
   }

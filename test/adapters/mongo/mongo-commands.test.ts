@@ -14,7 +14,7 @@ import { StoreUnavailable } from '../../../src/core/errors.js'
 import { aPet, anApiKey } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import type { MongoStub } from '../../support/mongo-stub.js'
-import { helloOf, isHello, startMongoStub } from '../../support/mongo-stub.js'
+import { makeHelloResponse, isHello, startMongoStub } from '../../support/mongo-stub.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import { collectUnhandledRejections } from '../../support/unhandled-rejections.js'
 import { until } from '../../support/until.js'
@@ -73,7 +73,8 @@ describe('the commands that the service sends to MongoDB', () => {
   })
 
   function respond(command: Document): Document {
-    if (isHello(command)) return helloOf({ setName: 'petstore', logicalSessionTimeoutMinutes: 30, hosts: [`127.0.0.1:${stub.port}`] })
+    if (isHello(command))
+      return makeHelloResponse({ setName: 'petstore', logicalSessionTimeoutMinutes: 30, hosts: [`127.0.0.1:${stub.port}`] })
     if (isTimedOut()) return { ok: 0, code: 50, errmsg: 'operation exceeded time limit' }
     const collection = command['insert'] ?? command['find'] ?? command['findAndModify']
     if ('findAndModify' in command) {

@@ -69,8 +69,8 @@ describe('the idempotency records in MongoDB', () => {
     try {
       for (let round = 0; round < 100; round++) {
         const claims = stores.map((store, index) => store.claim(SCOPE, { fingerprint: `of ${index}`, petId: BigInt(round * 10 + index) }))
-        const got = await Promise.all(claims)
-        for (const record of got) expect(record, `round ${round}`).to.deep.equal(got[0])
+        const records = await Promise.all(claims)
+        for (const record of records) expect(record, `round ${round}`).to.deep.equal(records[0])
         clock.advanceMs(IDEMPOTENCY_TTL_MS)
       }
     } finally {

@@ -7,9 +7,9 @@ import { rejection } from '../../contracts/rejection.js'
 import type { MongoDatabase } from '../../support/engines/mongo-engine.js'
 import { aMongoDatabase, anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
-import { helloOf, isHello, startMongoStub } from '../../support/mongo-stub.js'
-import type { FaultProxy } from '../../support/fault-proxy.js'
-import { startFaultProxy } from '../../support/fault-proxy.js'
+import { makeHelloResponse, isHello, startMongoStub } from '../../support/mongo-stub.js'
+import type { FaultInjectionProxy } from '../../support/fault-injection-proxy.js'
+import { startFaultInjectionProxy } from '../../support/fault-injection-proxy.js'
 
 describe('the indexes in MongoDB', () => {
   let database: MongoDatabase
@@ -116,7 +116,7 @@ describe('the indexes in MongoDB', () => {
 
 describe('the indexes on a separate MongoDB', () => {
   let server: OwnEngine
-  let proxy: FaultProxy | undefined
+  let proxy: FaultInjectionProxy | undefined
 
   before(async function () {
     server = await anOwnMongo(this)
@@ -125,7 +125,7 @@ describe('the indexes on a separate MongoDB', () => {
   afterEach(() => proxy?.close())
   after(() => server?.stop())
 
-  it('are not named if MongoDB rejects the user, and the error contains no password', async () => {
+  it('are not named in the error if MongoDB rejects the user, and the error contains no password', async () => {
     const url = server.url.replace('//', '//petstore:hunter2@')
     const error = await rejection(ensureIndexes(url))
     expect(error)
@@ -136,7 +136,7 @@ describe('the indexes on a separate MongoDB', () => {
   })
 
   it('report an outage if MongoDB stops responding while it creates one, which has no other timeout', async () => {
-    proxy = await startFaultProxy(server.url, { silencedBy: (sent) => sent.includes('createIndexes') })
+    proxy = await startFaultInjectionProxy(server.url, { stopForwardingOn: (sent) => sent.includes('createIndexes') })
     const url = `mongodb://${proxy.address}/?directConnection=true&heartbeatFrequencyMS=500`
     expect(await rejection(ensureIndexes(url))).to.be.instanceOf(StoreUnavailable)
   })
@@ -148,7 +148,7 @@ describe('the command that creates an index', () => {
     ['a standalone server has no commit quorum', {}, undefined],
   ] as const) {
     it(`sent to ${server}`, async () => {
-      const stub = await startMongoStub((command) => (isHello(command) ? helloOf(hello) : {}))
+      const stub = await startMongoStub((command) => (isHello(command) ? makeHelloResponse(hello) : {}))
       try {
         await ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`)
         expect(stub.received('createIndexes').map(({ commitQuorum }) => commitQuorum)).to.deep.equal(Array(4).fill(quorum))

@@ -8,8 +8,8 @@ import type { MongoDatabase } from '../../support/engines/mongo-engine.js'
 import { aMongoDatabase, anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { MongoData } from '../../support/mongo-data.js'
-import type { FaultProxy } from '../../support/fault-proxy.js'
-import { startFaultProxy } from '../../support/fault-proxy.js'
+import type { FaultInjectionProxy } from '../../support/fault-injection-proxy.js'
+import { startFaultInjectionProxy } from '../../support/fault-injection-proxy.js'
 import { until } from '../../support/until.js'
 
 const BLOCK_SIZE = 10
@@ -100,7 +100,7 @@ describe('the pet IDs from MongoDB, in blocks', () => {
 describe('the pet IDs from MongoDB, if it stops responding', () => {
   let server: OwnEngine
   let data: MongoData | undefined
-  let proxy: FaultProxy | undefined
+  let proxy: FaultInjectionProxy | undefined
 
   before(async function () {
     server = await anOwnMongo(this)
@@ -113,18 +113,18 @@ describe('the pet IDs from MongoDB, if it stops responding', () => {
   after(() => server?.stop())
 
   it('come from the prefetched block, then report an outage, and continue when MongoDB is available again', async () => {
-    proxy = await startFaultProxy(server.url)
+    proxy = await startFaultInjectionProxy(server.url)
     data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
     const db = data.connect()
     const petIds = new MongoPetIds(db, BLOCK_SIZE)
     await take(petIds, 6)
     await until('the second block is reserved', async () => (await countBlocks(db)) === 2)
 
-    proxy.fallSilent()
+    proxy.stopForwarding()
     expect(await take(petIds, 14)).to.deep.equal(Array.from({ length: 14 }, (_, index) => BigInt(index + 7)))
     expect(await rejection(petIds.next())).to.be.instanceOf(StoreUnavailable)
 
-    proxy.pass()
+    proxy.resume()
     await data.untilItIsBack()
     expect((await petIds.next()) > 20n).to.equal(true)
   })

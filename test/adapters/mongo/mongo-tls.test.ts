@@ -45,7 +45,7 @@ describe('a connection to MongoDB over TLS', () => {
     return String((error as StoreUnavailable).cause)
   }
 
-  it('writes and reads with the authority and the client certificate in the URL', async () => {
+  it('writes and reads with the certificate authority and the client certificate in the URL', async () => {
     const connection = connectionTo(mongo.url('localhost', tlsOptions))
     await connection.open()
     await connection.db.collection<{ _id: string }>('pets').insertOne({ _id: 'Rex' })
@@ -58,11 +58,11 @@ describe('a connection to MongoDB over TLS', () => {
     expect(await connectionTo(mongo.url('localhost', options)).isUp()).to.equal(true)
   })
 
-  it('is not opened under a name that the server’s certificate does not contain, and the error has the reason', async () => {
+  it('is not opened if the server’s certificate does not contain the host name, and the error contains the reason', async () => {
     expect(await reasonAt(mongo.url('127.0.0.1', tlsOptions))).to.match(/IP: 127\.0\.0\.1 is not in the cert's list/)
   })
 
-  it('is not opened if another authority signed the server’s certificate, and the error has the reason', async () => {
+  it('is not opened if another authority signed the server’s certificate, and the error contains the reason', async () => {
     const options = { ...tlsOptions, tlsCAFile: otherAuthority.caFile }
     expect(await reasonAt(mongo.url('localhost', options))).to.match(/unable to verify|unable to get local issuer|self-signed certificate/)
   })

@@ -10,19 +10,19 @@ describe('API key secrets of node:crypto', () => {
 
   it('have no hash if any single character after the prefix is mistyped', () => {
     const { secret } = secrets.generate()
-    let tried = 0
+    let checked = 0
     for (let position = PREFIX_LENGTH; position < secret.length; position++) {
       for (const digit of BASE62.replace(secret.charAt(position), '')) {
         const mistyped = secret.slice(0, position) + digit + secret.slice(position + 1)
         if (secrets.hash(mistyped) !== undefined) throw new Error(`${digit} at ${position} passes in ${secret}`)
-        tried++
+        checked++
       }
     }
-    expect(tried).to.equal(36 * 61)
+    expect(checked).to.equal(36 * 61)
   })
 
   it('have no hash if any two different random characters are swapped', () => {
-    let tried = 0
+    let checked = 0
     for (let round = 0; round < 20; round++) {
       const { secret } = secrets.generate()
       for (let left = PREFIX_LENGTH; left < CHECKSUM_BEGIN; left++) {
@@ -30,11 +30,11 @@ describe('API key secrets of node:crypto', () => {
           const exchanged = exchange(secret, left, right)
           if (exchanged === secret) continue
           if (secrets.hash(exchanged) !== undefined) throw new Error(`${left} and ${right} exchanged pass in ${secret}`)
-          tried++
+          checked++
         }
       }
     }
-    expect(tried).to.be.above(20 * 400)
+    expect(checked).to.be.above(20 * 400)
   })
 
   it('are unique among 10,000, as are their key IDs, hashes and random parts', () => {
@@ -42,13 +42,13 @@ describe('API key secrets of node:crypto', () => {
     for (const part of ['secret', 'keyId', 'secretHash'] as const) {
       expect(new Set(generated.map((one) => one[part])).size, part).to.equal(10_000)
     }
-    expect(new Set(generated.map(({ secret }) => randomPartOf(secret))).size).to.equal(10_000)
+    expect(new Set(generated.map(({ secret }) => getRandomPart(secret))).size).to.equal(10_000)
   })
 
   it('use every Base62 character about equally often at every random position', () => {
     const randomParts = Array.from({ length: 10_000 }, () => {
       const { secret, keyId } = secrets.generate()
-      return randomPartOf(secret) + keyId.slice('key_'.length)
+      return getRandomPart(secret) + keyId.slice('key_'.length)
     })
     for (let position = 0; position < 46; position++) {
       const counts = new Map<string, number>()
@@ -63,7 +63,7 @@ describe('API key secrets of node:crypto', () => {
   it('reveal nothing of their random part in the key ID and the hash, and only the last four characters in the hint', () => {
     for (let round = 0; round < 200; round++) {
       const { secret, keyId, hint, secretHash } = secrets.generate()
-      const random = randomPartOf(secret)
+      const random = getRandomPart(secret)
       expect(hint).to.equal(`pst_live_…${secret.slice(-4)}`)
       // Eight characters are in common by chance once in hundreds of millions of runs.
       for (let begin = 0; begin + 8 <= random.length; begin++) {
@@ -74,7 +74,7 @@ describe('API key secrets of node:crypto', () => {
   })
 })
 
-function randomPartOf(secret: string): string {
+function getRandomPart(secret: string): string {
   return secret.slice(PREFIX_LENGTH, CHECKSUM_BEGIN)
 }
 

@@ -15,15 +15,15 @@ import { anApiKey, somePlans } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
-import { aRedisReplica, Onlooker, untilUnavailable } from '../../support/redis-replica.js'
-import { inSequence, times } from '../../support/verdicts.js'
+import { aRedisReplica, RedisObserver, untilUnavailable } from '../../support/redis-replica.js'
+import { inSequence, inParallel } from '../../support/verdicts.js'
 
 const ADDRESS = '192.0.2.1'
 
-describe('a change of a key, on replicas that have cached its record', function () {
+describe('on replicas that have cached the record of a key,', function () {
   this.timeout(20_000)
   let redis: OwnEngine
-  let onlooker: Onlooker
+  let observer: RedisObserver
   let clock: MovableClock
   let store: CountingStore
   let replicas: Replica[]
@@ -35,27 +35,27 @@ describe('a change of a key, on replicas that have cached its record', function 
   })
 
   beforeEach(async () => {
-    onlooker = new Onlooker(redis.url)
-    await onlooker.client.flushall()
+    observer = new RedisObserver(redis.url)
+    await observer.client.flushall()
     clock = new MovableClock()
     store = new CountingStore(clock)
-    const { secret: made, ...publicPart } = new CryptoApiKeySecrets().generate()
-    secret = made
+    const { secret: generatedSecret, ...publicPart } = new CryptoApiKeySecrets().generate()
+    secret = generatedSecret
     key = anApiKey('one', publicPart)
     await store.insert(key)
-    replicas = await times(2, () => aReplica())
+    replicas = await inParallel(2, () => aReplica())
   })
 
   afterEach(async () => {
     await redis.start()
     await Promise.all(replicas.map(({ redis: replica }) => replica.close()))
-    onlooker.close()
+    observer.close()
   })
 
   after(() => redis?.stop())
 
   async function aReplica() {
-    const replica = await aRedisReplica(redis.url, { clock, isPatient: true, replicas: 2 })
+    const replica = await aRedisReplica(redis.url, { clock, hasNoTimeout: true, replicas: 2 })
     const failedAuthentications = new MemoryFailedAuthentications(1_000, clock)
     const secrets = new CryptoApiKeySecrets()
     const apiKeyVerifier = new CachedApiKeyVerifier({ secrets, apiKeyStore: store, failedAuthentications, clock })
@@ -74,49 +74,49 @@ describe('a change of a key, on replicas that have cached its record', function 
   type Replica = Awaited<ReturnType<typeof aReplica>>
 
   const send = ({ admit }: Replica) => admit({ secret, address: ADDRESS })
-  const [first, second] = [() => replicas[0] ?? failed(), () => replicas[1] ?? failed()]
+  const [first, second] = [() => replicas[0] ?? failMissingReplica(), () => replicas[1] ?? failMissingReplica()]
 
-  it('of plan applies to the next request on each replica, and usage stays', async () => {
-    for (const replica of replicas) expect(limitsOf(await send(replica))).to.deep.equal([60, 1000])
+  it('a plan change applies to the next request on each replica, and usage stays', async () => {
+    for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([60, 1000])
     expect(await first().changePlan(key.keyId, { plan: 'pro' })).to.include({ takesEffect: 'at once' })
-    const admissions = await inSequence(2, (index) => send(replicas[index] ?? failed()))
-    expect(admissions.map(limitsOf)).to.deep.equal([
+    const admissions = await inSequence(2, (index) => send(replicas[index] ?? failMissingReplica()))
+    expect(admissions.map(getLimits)).to.deep.equal([
       [300, 10_000],
       [300, 10_000],
     ])
-    expect(admissions.map(remainingOf)).to.deep.equal([297, 296])
-    expect((await onlooker.hash(key.keyId)).dayUsed).to.equal(4)
+    expect(admissions.map(getRemaining)).to.deep.equal([297, 296])
+    expect((await observer.hash(key.keyId)).dayUsed).to.equal(4)
   })
 
-  it('to lower limits applies at once on a replica that had many requests left', async () => {
+  it('a change to a plan with lower limits applies at once on a replica that had many requests left', async () => {
     await first().changePlan(key.keyId, { plan: 'business' })
-    await inSequence(70, (index) => send(replicas[index % 2] ?? failed()))
+    await inSequence(70, (index) => send(replicas[index % 2] ?? failMissingReplica()))
     await second().changePlan(key.keyId, { plan: 'free' })
     for (const replica of replicas) {
       const admission = await send(replica)
-      expect([kindOf(admission), ...limitsOf(admission)]).to.deep.equal(['exhausted', 60, 1000])
+      expect([getKind(admission), ...getLimits(admission)]).to.deep.equal(['exhausted', 60, 1000])
     }
   })
 
-  it('by revocation invalidates the key for the next request on each replica, and charges nothing', async () => {
+  it('a revocation invalidates the key for the next request on each replica, and charges nothing', async () => {
     for (const replica of replicas) await send(replica)
     expect(await first().revoke(key.keyId)).to.include({ takesEffect: 'at once' })
     for (const replica of replicas) expect((await send(replica)).kind).to.equal('invalid')
-    expect((await onlooker.hash(key.keyId)).dayUsed).to.equal(2)
-    const asked = store.queries
+    expect((await observer.hash(key.keyId)).dayUsed).to.equal(2)
+    const queriesBefore = store.queries
     for (const replica of replicas) expect((await send(replica)).kind).to.equal('invalid')
-    expect(store.queries - asked, 'the revoked record is not cached as a valid one').to.be.at.most(2)
+    expect(store.queries - queriesBefore, 'the revoked record is not cached as a valid one').to.be.at.most(2)
   })
 
-  it('in the middle of 200 requests on both replicas applies to every request that is sent after it', async () => {
+  it('a plan change during 200 requests on both replicas applies to every request that is sent after it', async () => {
     for (const replica of replicas) await send(replica)
     let isChanged = false
     const late: number[][] = []
-    await times(4, async (worker) => {
+    await inParallel(4, async (worker) => {
       for (let count = 0; count < 50; count++) {
         const wasChanged = isChanged
-        const admission = await send(replicas[worker % 2] ?? failed())
-        if (wasChanged) late.push(limitsOf(admission))
+        const admission = await send(replicas[worker % 2] ?? failMissingReplica())
+        if (wasChanged) late.push(getLimits(admission))
         if (worker === 0 && count === 10) {
           await first().changePlan(key.keyId, { plan: 'business' })
           isChanged = true
@@ -127,58 +127,58 @@ describe('a change of a key, on replicas that have cached its record', function 
     expect([...new Set(late.map(String))]).to.deep.equal(['1000,100000'])
   })
 
-  it('lifts a ban within a second on a replica that rejects the key from its cache', async () => {
+  it('an unban takes effect within a second on a replica that rejects the key from its cache', async () => {
     await inSequence(61, () => send(first()))
     clock.advanceMs(1_001)
     for (let count = 0; count < 100; count++) for (const replica of replicas) await send(replica)
-    expect(kindOf(await send(second()))).to.equal('banned')
+    expect(getKind(await send(second()))).to.equal('banned')
     const calls = [first().calls(), second().calls()]
-    for (const replica of replicas) expect(kindOf(await send(replica))).to.equal('banned')
+    for (const replica of replicas) expect(getKind(await send(replica))).to.equal('banned')
     expect([first().calls(), second().calls()], 'no call: from the cache').to.deep.equal(calls)
 
     expect(await second().unban(key.keyId)).to.include({ outcome: 'lifted' })
     clock.advanceMs(1_000)
     // The minute is still exhausted.
-    for (const replica of replicas) expect(kindOf(await send(replica))).to.equal('exhausted')
+    for (const replica of replicas) expect(getKind(await send(replica))).to.equal('exhausted')
   })
 
-  it('of plan applies within a second on a replica that rejects the key from its cache', async () => {
+  it('a plan change applies within a second on a replica that rejects the key from its cache', async () => {
     for (let count = 0; count < 100; count++) for (const replica of replicas) await send(replica)
     await first().changePlan(key.keyId, { plan: 'pro' })
     clock.advanceMs(1_000)
-    for (const replica of replicas) expect(kindOf(await send(replica))).to.equal('admitted')
+    for (const replica of replicas) expect(getKind(await send(replica))).to.equal('admitted')
   })
 
-  it('costs one more call and one query on each replica, once; other requests cost one call and no query', async () => {
+  it('a plan change costs each replica one extra call and one query, once; other requests cost one call and no query', async () => {
     for (const replica of replicas) await send(replica)
     const before = [first().calls(), store.queries]
     await inSequence(20, () => send(first()))
     expect([first().calls(), store.queries]).to.deep.equal([(before[0] ?? 0) + 20, before[1]])
     await second().changePlan(key.keyId, { plan: 'pro' })
-    const then = [first().calls(), store.queries]
+    const afterChange = [first().calls(), store.queries]
     await inSequence(20, () => send(first()))
-    expect([first().calls(), store.queries]).to.deep.equal([(then[0] ?? 0) + 21, (then[1] ?? 0) + 1])
+    expect([first().calls(), store.queries]).to.deep.equal([(afterChange[0] ?? 0) + 21, (afterChange[1] ?? 0) + 1])
   })
 
-  it('while Redis is unavailable applies once the record is read again, and the result says so', async () => {
+  it('a plan change during a Redis outage applies once the record is read again, and the result says so', async () => {
     for (const replica of replicas) await send(replica)
     await redis.kill()
     for (const { redis: replica } of replicas) await untilUnavailable(replica)
     expect(await first().changePlan(key.keyId, { plan: 'pro' })).to.include({ takesEffect: 'within 10 s' })
-    expect(limitsOf(await send(first()))).to.deep.equal([60, 1000])
+    expect(getLimits(await send(first()))).to.deep.equal([60, 1000])
     clock.advanceSeconds(10)
-    for (const replica of replicas) expect(limitsOf(await send(replica))).to.deep.equal([300, 10_000])
+    for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([300, 10_000])
   })
 
-  it('does not lock out a key if the store of keys is restored to an earlier state', async () => {
+  it('a key is not locked out if the key store is restored to an earlier state', async () => {
     await first().changePlan(key.keyId, { plan: 'pro' })
     await send(first())
-    const older = new CountingStore(clock)
-    await older.insert(key)
-    store.findBySecretHash = (hash) => older.findBySecretHash(hash)
+    const restoredStore = new CountingStore(clock)
+    await restoredStore.insert(key)
+    store.findBySecretHash = (hash) => restoredStore.findBySecretHash(hash)
     clock.advanceSeconds(10)
-    for (const replica of replicas) expect(limitsOf(await send(replica))).to.deep.equal([60, 1000])
-    for (const replica of replicas) expect(kindOf(await send(replica))).to.equal('admitted')
+    for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([60, 1000])
+    for (const replica of replicas) expect(getKind(await send(replica))).to.equal('admitted')
   })
 })
 
@@ -191,20 +191,20 @@ class CountingStore extends MemoryApiKeyStore {
   }
 }
 
-function failed(): never {
-  throw new Error('There is no such replica')
+function failMissingReplica(): never {
+  throw new Error('The replica does not exist')
 }
 
-function kindOf(admission: Admission): string {
+function getKind(admission: Admission): string {
   return admission.kind === 'decided' ? admission.verdict.kind : admission.kind
 }
 
-function limitsOf(admission: Admission): number[] {
+function getLimits(admission: Admission): number[] {
   if (admission.kind !== 'decided') return []
   const { minute, day } = admission.verdict.quota
   return [minute.limit, day.limit]
 }
 
-function remainingOf(admission: Admission): number | undefined {
+function getRemaining(admission: Admission): number | undefined {
   return admission.kind === 'decided' ? admission.verdict.quota.minute.remaining : undefined
 }

@@ -9,15 +9,15 @@ function aDelta(minute: number, day: number, { strikes = 0, used = 1 } = {}): Us
   return { window: { minute, day }, strikes, used: { minute: used, day: used } }
 }
 
-/** The sum of these deltas. */
-function pendingOf(...deltas: readonly UsageDelta[]): UsageDelta | undefined {
+/** Adds these deltas as pending usage, and returns the sum. */
+function sumPending(...deltas: readonly UsageDelta[]): UsageDelta | undefined {
   const pendingUsage = new PendingUsage()
   for (const delta of deltas) pendingUsage.add('key_one', { rules: FREE, delta })
   return pendingUsage.remove('key_one')?.delta
 }
 
 describe('pending usage', () => {
-  it('is reported once: removing it returns it only the first time', () => {
+  it('is reported only once: removing it a second time returns nothing', () => {
     const pendingUsage = new PendingUsage()
     pendingUsage.add('key_one', { rules: FREE, delta: aDelta(100, 1) })
     pendingUsage.add('key_two', { rules: FREE, delta: aDelta(100, 1) })
@@ -46,7 +46,7 @@ describe('pending usage', () => {
   ] as const) {
     it(what, () => {
       const [minute, day, strikes, usedMinute, usedDay] = expected
-      expect(pendingOf(...deltas)).to.deep.equal({ window: { minute, day }, strikes, used: { minute: usedMinute, day: usedDay } })
+      expect(sumPending(...deltas)).to.deep.equal({ window: { minute, day }, strikes, used: { minute: usedMinute, day: usedDay } })
     })
   }
 })

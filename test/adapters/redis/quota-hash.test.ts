@@ -56,12 +56,12 @@ describe('the quota script', () => {
         expect(await reply, `step ${from + index}: ${expected.what}`).to.deep.equal(expected.reply)
       }
     }
-    const tooRare = MUST_OCCUR.filter((what) => (counts.get(what) ?? 0) < 20)
-    expect(tooRare, JSON.stringify([...counts])).to.deep.equal([])
+    const missingCases = REQUIRED_CASES.filter((what) => (counts.get(what) ?? 0) < 20)
+    expect(missingCases, JSON.stringify([...counts])).to.deep.equal([])
   })
 })
 
-const MUST_OCCUR = [
+const REQUIRED_CASES = [
   'admitted',
   'exhausted minute',
   'exhausted day',
@@ -167,7 +167,7 @@ function toDelta({ keyId, delta }: Step, nowMs: number): UsageDelta {
   }
 }
 
-/** The core around a map. */
+/** Applies the rules of the core to states in a map. */
 class Oracle {
   readonly #states = new Map<string, QuotaState>()
 
@@ -189,7 +189,7 @@ class Oracle {
         if (isStale(keyVersion, stored)) return { what: 'stale', reply: take('stale', rollForward(stored, rules.ban, at)) }
         const { verdict, state } = decide(stored, rules, at, delta)
         const after = { ...state, keyVersion: keyVersion.version }
-        return keep(nameOf(verdict), after, take('charge' in verdict ? 'charged' : 'rejected', after))
+        return keep(describeVerdict(verdict), after, take('charge' in verdict ? 'charged' : 'rejected', after))
       }
       case 'reconcile':
       case 'refund': {
@@ -221,7 +221,7 @@ const NO_STATE: QuotaState = {
   keyVersion: 0,
 }
 
-function nameOf(verdict: Verdict): string {
+function describeVerdict(verdict: Verdict): string {
   if (verdict.kind === 'exhausted') return `exhausted ${verdict.window}`
   return 'shadowed' in verdict ? 'shadowed' : verdict.kind
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { stateLeavingShare } from '../../../src/adapters/redis/quota-share.js'
+import { limitToShare } from '../../../src/adapters/redis/quota-share.js'
 import type { QuotaState } from '../../../src/core/quota.js'
 import { decide } from '../../../src/core/quota.js'
 import { windowNumber } from '../../../src/core/window.js'
@@ -22,10 +22,10 @@ function aState(overrides: Partial<QuotaState> = {}, instant = NOON): QuotaState
 
 /** `instant` defaults to noon. */
 function share({ own, shared }: { own?: QuotaState; shared?: QuotaState }, replicas: number, instant = NOON): QuotaState {
-  return stateLeavingShare({ own, shared }, FREE, instant, replicas)
+  return limitToShare({ own, shared }, FREE, instant, replicas)
 }
 
-function left({ used }: QuotaState): number[] {
+function getRemaining({ used }: QuotaState): number[] {
   return [FREE.limits.minute - used.minute, FREE.limits.day - used.day]
 }
 
@@ -39,33 +39,33 @@ describe("a replica's share of a key without a known state", () => {
     [5000, [1, 1]],
   ] as const) {
     it(`is ${shares.join(' and ')} of 60 and 1,000 for ${replicas} replicas: rounded up`, () => {
-      expect(left(share({}, replicas))).to.deep.equal(shares)
+      expect(getRemaining(share({}, replicas))).to.deep.equal(shares)
     })
   }
 
   it('is new in each window, and granted once in a window', () => {
     let own = share({}, 4)
     for (let count = 0; count < 15; count++) ({ state: own } = decide(share({ own }, 4), FREE, NOON))
-    expect(left(share({ own }, 4))).to.deep.equal([0, 235])
-    expect(left(share({ own }, 4, NEXT_MINUTE))).to.deep.equal([15, 235])
-    expect(left(share({ own }, 4, at(NOON_MS + 86_400_000)))).to.deep.equal([15, 250])
+    expect(getRemaining(share({ own }, 4))).to.deep.equal([0, 235])
+    expect(getRemaining(share({ own }, 4, NEXT_MINUTE))).to.deep.equal([15, 235])
+    expect(getRemaining(share({ own }, 4, at(NOON_MS + 86_400_000)))).to.deep.equal([15, 250])
   })
 })
 
 describe("a replica's share of a key whose shared state is known", () => {
-  it('is its part of what was left, rounded up', () => {
-    expect(left(share({ shared: aState() }, 3))).to.deep.equal([17, 300])
-    expect(left(share({ shared: aState({ used: { minute: 59, day: 999 } }) }, 3))).to.deep.equal([1, 1])
-    expect(left(share({ shared: aState() }, 1))).to.deep.equal([50, 900])
+  it('is its part of the remaining requests, rounded up', () => {
+    expect(getRemaining(share({ shared: aState() }, 3))).to.deep.equal([17, 300])
+    expect(getRemaining(share({ shared: aState({ used: { minute: 59, day: 999 } }) }, 3))).to.deep.equal([1, 1])
+    expect(getRemaining(share({ shared: aState() }, 1))).to.deep.equal([50, 900])
   })
 
-  it('is nothing if nothing was left, or less', () => {
-    expect(left(share({ shared: aState({ used: { minute: 60, day: 1000 } }) }, 3))).to.deep.equal([0, 0])
-    expect(left(share({ shared: aState({ used: { minute: 90, day: 2000 } }) }, 3))).to.deep.equal([0, 0])
+  it('is 0 if usage has reached or exceeded the limit', () => {
+    expect(getRemaining(share({ shared: aState({ used: { minute: 60, day: 1000 } }) }, 3))).to.deep.equal([0, 0])
+    expect(getRemaining(share({ shared: aState({ used: { minute: 90, day: 2000 } }) }, 3))).to.deep.equal([0, 0])
   })
 
   it('is its part of the limit in a window that has begun since', () => {
-    expect(left(share({ shared: aState() }, 3, NEXT_MINUTE))).to.deep.equal([20, 300])
+    expect(getRemaining(share({ shared: aState() }, 3, NEXT_MINUTE))).to.deep.equal([20, 300])
   })
 
   it('keeps ban, ban level, strikes and key version', () => {
@@ -74,12 +74,12 @@ describe("a replica's share of a key whose shared state is known", () => {
     expect(state).to.deep.equal({ ...shared, used: state.used })
   })
 
-  it('adds up over all replicas to at most what was left, plus one for each replica but one', () => {
+  it('adds up, over all replicas, to at most the remaining requests plus one for each replica but one', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 50 }), fc.nat({ max: 60 }), fc.nat({ max: 1000 }), (replicas, minute, day) => {
-        const [ofMinute = 0, ofDay = 0] = left(share({ shared: aState({ used: { minute, day } }) }, replicas))
-        expect(ofMinute * replicas).to.be.within(60 - minute, 60 - minute + replicas - 1)
-        expect(ofDay * replicas).to.be.within(1000 - day, 1000 - day + replicas - 1)
+        const [minuteShare = 0, dayShare = 0] = getRemaining(share({ shared: aState({ used: { minute, day } }) }, replicas))
+        expect(minuteShare * replicas).to.be.within(60 - minute, 60 - minute + replicas - 1)
+        expect(dayShare * replicas).to.be.within(1000 - day, 1000 - day + replicas - 1)
       }),
       { seed: 20_261_123 },
     )
@@ -87,10 +87,10 @@ describe("a replica's share of a key whose shared state is known", () => {
 })
 
 describe("a replica's own state with the state that all replicas shared later", () => {
-  // For a single replica, the share of a state is the whole of what it leaves.
+  // The share of a single replica is everything that remains, so the result shows the merged state.
   const merged = (own: QuotaState, shared: QuotaState) => share({ own, shared }, 1)
 
-  it('has the higher usage of each window, whichever has it', () => {
+  it('has the higher usage of each window, from either state', () => {
     const [one, other] = [aState({ used: { minute: 20, day: 50 } }), aState({ used: { minute: 5, day: 200 } })]
     for (const [own, shared] of [
       [one, other],

@@ -6,16 +6,16 @@ import { rejection } from '../../contracts/rejection.js'
 import { freePort } from '../../support/engines/free-port.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
-import { Onlooker } from '../../support/redis-replica.js'
-import type { FaultProxy } from '../../support/fault-proxy.js'
-import { startFaultProxy } from '../../support/fault-proxy.js'
+import { RedisObserver } from '../../support/redis-replica.js'
+import type { FaultInjectionProxy } from '../../support/fault-injection-proxy.js'
+import { startFaultInjectionProxy } from '../../support/fault-injection-proxy.js'
 import { until } from '../../support/until.js'
-import { times } from '../../support/verdicts.js'
+import { inParallel } from '../../support/verdicts.js'
 
-/** The longest that a request waits. */
+/** The longest that a request waits for Redis. */
 const ONE_TIMEOUT_MS = 90
-/** More than a busy machine needs for anything else. */
-const PATIENCE_MS = 1_000
+/** Extra time for a busy machine. */
+const SLACK_MS = 1_000
 
 const BUSY_FOR_400_MS = `
 local function ms() local time = redis.call('TIME') return time[1] * 1000 + time[2] / 1000 end
@@ -25,8 +25,8 @@ while ms() < till do end`
 describe('the circuit breaker of Redis', function () {
   this.timeout(20_000)
   let redis: OwnEngine
-  let proxy: FaultProxy
-  let onlooker: Onlooker
+  let proxy: FaultInjectionProxy
+  let observer: RedisObserver
   const open: RedisCircuitBreaker[] = []
 
   before(async function () {
@@ -35,15 +35,15 @@ describe('the circuit breaker of Redis', function () {
 
   beforeEach(async () => {
     await redis.start()
-    proxy = await startFaultProxy(redis.url)
-    onlooker = new Onlooker(redis.url)
-    await onlooker.client.flushall()
+    proxy = await startFaultInjectionProxy(redis.url)
+    observer = new RedisObserver(redis.url)
+    await observer.client.flushall()
   })
 
   afterEach(async () => {
     await redis.start()
     await Promise.all(open.splice(0).map((breaker) => breaker.close()))
-    onlooker.close()
+    observer.close()
     await proxy.close()
   })
 
@@ -60,7 +60,7 @@ describe('the circuit breaker of Redis', function () {
   }
 
   function untilIs(isUp: boolean, breaker: RedisCircuitBreaker): Promise<void> {
-    return until(isUp ? 'the breaker is up' : 'the breaker is down', () => breaker.isUp === isUp, 10_000)
+    return until(isUp ? 'the breaker is closed' : 'the breaker is open', () => breaker.isUp === isUp, 10_000)
   }
 
   it('returns the responses of Redis, and reports once that Redis is up', async () => {
@@ -69,16 +69,16 @@ describe('the circuit breaker of Redis', function () {
     expect(changes).to.deep.equal([true])
   })
 
-  it('connects in time without a server, reports so once, and rejects commands at once as not executed', async () => {
+  it('without a server, stops waiting to connect in time, reports the outage once, and rejects commands at once as not executed', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker(`redis://127.0.0.1:${await freePort()}`, 100)
     expect([breaker.isUp, changes]).to.deep.equal([false, [false]])
-    const beganMs = performance.now()
-    const failures = await times(200, () => rejection(increment()))
+    const startMs = performance.now()
+    const failures = await inParallel(200, () => rejection(increment()))
     expect(failures.every((failure) => failure instanceof RedisUnavailable && !failure.maybeExecuted)).to.equal(true)
-    expect(performance.now() - beganMs).to.be.below(PATIENCE_MS)
+    expect(performance.now() - startMs).to.be.below(SLACK_MS)
   })
 
-  it('closes when Redis starts after it', async () => {
+  it('closes when Redis starts later', async () => {
     await redis.kill()
     const { breaker, changes, increment } = await aCircuitBreaker(redis.url, 100)
     expect(changes).to.deep.equal([false])
@@ -91,26 +91,26 @@ describe('the circuit breaker of Redis', function () {
   it('delays 200 commands on a frozen Redis by one timeout, and 200 more not at all', async () => {
     const { changes, increment } = await aCircuitBreaker(redis.url)
     await redis.freeze()
-    const beganMs = performance.now()
-    const first = await times(200, () => rejection(increment()))
-    const firstMs = performance.now() - beganMs
+    const startMs = performance.now()
+    const first = await inParallel(200, () => rejection(increment()))
+    const firstMs = performance.now() - startMs
     const later: unknown[] = []
     for (let call = 0; call < 200; call++) later.push(await rejection(increment()))
-    const allMs = performance.now() - beganMs
+    const allMs = performance.now() - startMs
 
     expect(first.every((failure) => failure instanceof RedisUnavailable && failure.maybeExecuted)).to.equal(true)
     expect(later.every((failure) => failure instanceof RedisUnavailable && !failure.maybeExecuted)).to.equal(true)
-    expect(firstMs).to.be.within(ONE_TIMEOUT_MS - 5, ONE_TIMEOUT_MS + PATIENCE_MS)
-    expect(allMs - firstMs).to.be.below(PATIENCE_MS)
+    expect(firstMs).to.be.within(ONE_TIMEOUT_MS - 5, ONE_TIMEOUT_MS + SLACK_MS)
+    expect(allMs - firstMs).to.be.below(SLACK_MS)
     expect(changes).to.deep.equal([true, false])
     console.error(`      frozen: 200 at once in ${firstMs.toFixed(0)} ms, 200 in sequence in ${(allMs - firstMs).toFixed(1)} ms`)
   })
 
-  it('never sends a command twice: a frozen Redis executes each once when it thaws', async () => {
+  it('never sends a command twice: a frozen Redis executes each command once after it resumes', async () => {
     const { breaker, increment } = await aCircuitBreaker(redis.url)
     await redis.freeze()
-    await times(20, () => rejection(increment()))
-    await redis.thaw()
+    await inParallel(20, () => rejection(increment()))
+    await redis.unfreeze()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(21)
   })
@@ -127,12 +127,12 @@ describe('the circuit breaker of Redis', function () {
   })
 
   for (const [how, pause] of [
-    ['paused by CLIENT PAUSE', (client: Onlooker['client']) => client.call('CLIENT', 'PAUSE', '400', 'ALL')],
-    ['busy with one command', (client: Onlooker['client']) => client.eval(BUSY_FOR_400_MS, 0)],
+    ['paused by CLIENT PAUSE', (client: RedisObserver['client']) => client.call('CLIENT', 'PAUSE', '400', 'ALL')],
+    ['busy with one command', (client: RedisObserver['client']) => client.eval(BUSY_FOR_400_MS, 0)],
   ] as const) {
     it(`opens once on a Redis that is ${how}, and closes when it responds`, async () => {
       const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
-      const paused = pause(onlooker.client).catch(() => undefined)
+      const paused = pause(observer.client).catch(() => undefined)
       if (how.startsWith('paused')) await paused
       await until('Redis does not respond', async () => (await increment().catch(() => 'down')) === 'down')
       expect(breaker.isUp).to.equal(false)
@@ -148,9 +148,9 @@ describe('the circuit breaker of Redis', function () {
     const endMs = performance.now() + 2_500
     let waited = 0
     while (performance.now() < endMs) {
-      const beganMs = performance.now()
+      const startMs = performance.now()
       await increment().catch(() => undefined)
-      if (performance.now() - beganMs > ONE_TIMEOUT_MS / 2) waited += 1
+      if (performance.now() - startMs > ONE_TIMEOUT_MS / 2) waited += 1
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
     expect([waited, changes]).to.deep.equal([1, [true, false]])
@@ -159,13 +159,13 @@ describe('the circuit breaker of Redis', function () {
     expect(changes).to.deep.equal([true, false, true])
   })
 
-  it('replaces a connection that has fallen silent', async () => {
+  it('replaces a connection that has stopped responding', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker()
-    proxy.fallSilent()
+    proxy.stopForwarding()
     expect(await rejection(increment()))
       .to.be.instanceOf(RedisUnavailable)
       .with.property('maybeExecuted', true)
-    proxy.pass()
+    proxy.resume()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(1)
     expect(changes).to.deep.equal([true, false, true])
@@ -175,40 +175,41 @@ describe('the circuit breaker of Redis', function () {
     ['without a password', ''],
     ['with a password', 'hunter2'],
   ] as const) {
-    it(`replaces a connection that was silent from the start, ${how}`, async () => {
-      if (password) await onlooker.client.config('SET', 'requirepass', password)
+    it(`replaces a connection that has never responded, ${how}`, async () => {
+      if (password) await observer.client.config('SET', 'requirepass', password)
       try {
         const { breaker, increment } = await aCircuitBreaker(`redis://${password && `:${password}@`}${proxy.address}`)
-        proxy.fallSilent()
+        proxy.stopForwarding()
         expect(await rejection(increment())).to.be.instanceOf(RedisUnavailable)
         const { connections } = proxy
-        await until('it has a new connection', () => proxy.connections > connections)
-        proxy.pass()
+        await until('the breaker has a new connection', () => proxy.connections > connections)
+        proxy.resume()
         await untilIs(true, breaker)
         expect(await increment()).to.equal(1)
       } finally {
-        if (password) await onlooker.client.config('SET', 'requirepass', '')
+        if (password) await observer.client.config('SET', 'requirepass', '')
       }
     })
   }
 
-  it('reports a command whose response was lost as maybe executed, and it was, once', async () => {
+  it('reports a command whose response was lost as maybe executed, and Redis has executed it once', async () => {
     const { breaker, increment } = await aCircuitBreaker()
-    proxy.dropReplies()
+    proxy.dropResponses()
     expect(await rejection(increment()))
       .to.be.instanceOf(RedisUnavailable)
       .with.property('maybeExecuted', true)
-    proxy.pass()
+    proxy.resume()
     await untilIs(true, breaker)
     expect(await increment()).to.equal(2)
   })
 
   it('reports a command as maybe executed if its connection is closed', async () => {
     const { increment } = await aCircuitBreaker()
-    proxy.dropReplies()
-    const asked = [rejection(increment()), rejection(increment())]
-    proxy.cut()
-    for (const failure of await Promise.all(asked)) expect(failure).to.be.instanceOf(RedisUnavailable).with.property('maybeExecuted', true)
+    proxy.dropResponses()
+    const commands = [rejection(increment()), rejection(increment())]
+    proxy.closeConnections()
+    for (const failure of await Promise.all(commands))
+      expect(failure).to.be.instanceOf(RedisUnavailable).with.property('maybeExecuted', true)
   })
 
   it('reports a command that Redis rejected as not executed', async () => {
@@ -219,11 +220,11 @@ describe('the circuit breaker of Redis', function () {
       .with.property('maybeExecuted', false)
   })
 
-  it('reports each change of state once', async () => {
+  it('reports each state change once', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
     for (let round = 0; round < 3; round++) {
       await redis.kill()
-      await times(20, () => rejection(increment()))
+      await inParallel(20, () => rejection(increment()))
       await untilIs(false, breaker)
       await redis.start()
       await untilIs(true, breaker)
@@ -231,27 +232,27 @@ describe('the circuit breaker of Redis', function () {
     expect(changes).to.deep.equal([true, false, true, false, true, false, true])
   })
 
-  it('opens when Redis closes the connection, without a command', async () => {
+  it('opens when Redis closes the connection, even if no command is sent', async () => {
     const { breaker } = await aCircuitBreaker(redis.url)
     await redis.kill()
     await untilIs(false, breaker)
   })
 
-  it('reports nothing when it is closed itself', async () => {
+  it('reports nothing when close() is called', async () => {
     const { client, breaker, changes } = await aCircuitBreaker()
     await breaker.close()
     await until('the client has ended', () => client.status === 'end')
     expect(changes).to.deep.equal([true])
   })
 
-  it('is closed in time during an outage, and reports nothing', async () => {
+  it('finishes close() in time during an outage, and reports nothing', async () => {
     const { breaker, changes } = await aCircuitBreaker()
-    proxy.fallSilent()
-    proxy.cut()
+    proxy.stopForwarding()
+    proxy.closeConnections()
     await untilIs(false, breaker)
-    const beganMs = performance.now()
+    const startMs = performance.now()
     await breaker.close()
-    expect(performance.now() - beganMs).to.be.below(3 * PATIENCE_MS)
+    expect(performance.now() - startMs).to.be.below(3 * SLACK_MS)
     expect(changes).to.deep.equal([true, false])
   })
 })

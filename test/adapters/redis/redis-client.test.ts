@@ -89,7 +89,7 @@ describe('a client made from REDIS_URL', () => {
     expect(options.redisOptions).to.include({ autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 })
   })
 
-  it('reconnects if the server is no longer the primary, in the words of any version', () => {
+  it('reconnects if the server is no longer the primary, whatever the wording of the error', () => {
     const { reconnectOnError } = (makeRedisClient('redis://localhost') as Redis).options
     for (const message of [
       "READONLY You can't write against a read only replica. script: 3f, on @user_script:1.",
@@ -142,7 +142,7 @@ describe('a client made from REDIS_URL', () => {
     PASSWORD,
     '',
   ]) {
-    it(`rejects ${url === '' ? 'an empty URL' : url} with an error that has the name of the setting and no password`, () => {
+    it(`rejects ${url === '' ? 'an empty URL' : url} with an error that names the setting and contains no password`, () => {
       let rejection: unknown
       try {
         makeRedisClient(url).disconnect()
@@ -172,7 +172,7 @@ describe('the options of REDIS_URL', () => {
 
   after(() => authority?.remove())
 
-  const why = (url: string) => {
+  const getReason = (url: string) => {
     try {
       makeRedisClient(url).disconnect()
     } catch (error) {
@@ -185,36 +185,40 @@ describe('the options of REDIS_URL', () => {
   for (const scheme of ['rediss://localhost', 'rediss+cluster://localhost', 'rediss+sentinel://localhost/petstore']) {
     it(`must name readable PEM files with ${scheme}: otherwise the error names the option, the path and the code`, () => {
       const file = authority.caFile
-      expect(why(`${scheme}?tlsCAFile=/no/ca.pem`)).to.equal('cannot read tlsCAFile /no/ca.pem (ENOENT)')
-      expect(why(`${scheme}?tlsCertificateKeyFile=/no/client.pem`)).to.equal('cannot read tlsCertificateKeyFile /no/client.pem (ENOENT)')
-      expect(why(`${scheme}?tlsCAFile=${authority.folder}`)).to.equal(`cannot read tlsCAFile ${authority.folder} (EISDIR)`)
-      expect(why(`${scheme}?tlsCAFile=${encodeURIComponent(noCertificate)}`)).to.equal(
+      expect(getReason(`${scheme}?tlsCAFile=/no/ca.pem`)).to.equal('cannot read tlsCAFile /no/ca.pem (ENOENT)')
+      expect(getReason(`${scheme}?tlsCertificateKeyFile=/no/client.pem`)).to.equal(
+        'cannot read tlsCertificateKeyFile /no/client.pem (ENOENT)',
+      )
+      expect(getReason(`${scheme}?tlsCAFile=${authority.folder}`)).to.equal(`cannot read tlsCAFile ${authority.folder} (EISDIR)`)
+      expect(getReason(`${scheme}?tlsCAFile=${encodeURIComponent(noCertificate)}`)).to.equal(
         `tlsCAFile ${noCertificate} does not contain a certificate (ERR_OSSL_PEM_NO_START_LINE)`,
       )
-      expect(why(`${scheme}?tlsCertificateKeyFile=${file}`)).to.match(
+      expect(getReason(`${scheme}?tlsCertificateKeyFile=${file}`)).to.match(
         new RegExp(
           `^tlsCertificateKeyFile ${file} does not contain a certificate and its private key, or the key cannot be decrypted \\(ERR_\\w+\\)$`,
         ),
       )
-      expect(why(`${scheme}?tlsCAFile=${file}&tlsCertificateKeyFile=${client.certificateKeyFile}`)).to.equal('nothing')
+      expect(getReason(`${scheme}?tlsCAFile=${file}&tlsCertificateKeyFile=${client.certificateKeyFile}`)).to.equal('nothing')
     })
   }
 
   it('must include the password of an encrypted key', () => {
     const url = `rediss://localhost?tlsCertificateKeyFile=${encrypted.certificateKeyFile}`
-    expect(why(url)).to.match(/does not contain a certificate and its private key, or the key cannot be decrypted \(ERR_\w+\)$/)
-    expect(why(`${url}&tlsCertificateKeyFilePassword=wrong`)).to.match(
+    expect(getReason(url)).to.match(/does not contain a certificate and its private key, or the key cannot be decrypted \(ERR_\w+\)$/)
+    expect(getReason(`${url}&tlsCertificateKeyFilePassword=wrong`)).to.match(
       /does not contain a certificate and its private key, or the key cannot be decrypted \(ERR_\w+\)$/,
     )
-    expect(why(`${url}&tlsCertificateKeyFilePassword=${PASSWORD}`)).to.equal('nothing')
+    expect(getReason(`${url}&tlsCertificateKeyFilePassword=${PASSWORD}`)).to.equal('nothing')
   })
 
   it('are named in the error if they are unknown, repeated, empty or without effect on the URL', () => {
-    expect(why('rediss://localhost?tlsCaFile=/ca.pem')).to.match(/^it has an unknown option tlsCaFile; the options are tlsCAFile, /)
-    expect(why('rediss://localhost?tlsCAFile=/ca.pem&tlsCAFile=/ca.pem')).to.equal('tlsCAFile is set twice')
-    expect(why('rediss://localhost?tlsCAFile')).to.equal('tlsCAFile has no value')
-    expect(why('redis://localhost?tlsCAFile=/ca.pem')).to.equal('tlsCAFile requires a URL that begins with rediss')
-    expect(why('rediss://localhost?sentinelPassword=secret')).to.equal('sentinelPassword requires redis+sentinel:// or rediss+sentinel://')
-    expect(why('redis+sentinel://one/petstore?sentinelUsername=me')).to.equal('sentinelUsername requires sentinelPassword')
+    expect(getReason('rediss://localhost?tlsCaFile=/ca.pem')).to.match(/^it has an unknown option tlsCaFile; the options are tlsCAFile, /)
+    expect(getReason('rediss://localhost?tlsCAFile=/ca.pem&tlsCAFile=/ca.pem')).to.equal('tlsCAFile is set twice')
+    expect(getReason('rediss://localhost?tlsCAFile')).to.equal('tlsCAFile has no value')
+    expect(getReason('redis://localhost?tlsCAFile=/ca.pem')).to.equal('tlsCAFile requires a URL that begins with rediss')
+    expect(getReason('rediss://localhost?sentinelPassword=secret')).to.equal(
+      'sentinelPassword requires redis+sentinel:// or rediss+sentinel://',
+    )
+    expect(getReason('redis+sentinel://one/petstore?sentinelUsername=me')).to.equal('sentinelUsername requires sentinelPassword')
   })
 })

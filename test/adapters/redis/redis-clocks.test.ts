@@ -10,7 +10,7 @@ import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
 import { aRedisReplica, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
-import { times } from '../../support/verdicts.js'
+import { inParallel } from '../../support/verdicts.js'
 
 const AMPLE = someQuotaRules({ limits: { minute: 100_000, day: 1_000_000 } })
 const SKEW_MS = 500
@@ -27,7 +27,7 @@ describe('replicas whose clocks differ by a second', function () {
   })
 
   beforeEach(async () => {
-    replicas = await Promise.all([SKEW_MS, -SKEW_MS].map((skewMs) => aRedisReplica(redis.url, { localClock: clockThatIsOff(skewMs) })))
+    replicas = await Promise.all([SKEW_MS, -SKEW_MS].map((skewMs) => aRedisReplica(redis.url, { localClock: aClockWithOffset(skewMs) })))
     await Promise.all(replicas.map((replica) => untilUp(replica)))
   })
 
@@ -41,9 +41,9 @@ describe('replicas whose clocks differ by a second', function () {
   it('return one reset for each minute and day of each key before, during and after an outage', async () => {
     const seen: { keyId: string; quota: Quota; isShared: boolean }[] = []
     // Keys whose minutes end during the test, one after the other.
-    const keyIds = keysThatTurnInSeconds(8)
+    const keyIds = findKeysByMinuteEnd(8)
     const sample = async () => {
-      await times(keyIds.length, async (index) => {
+      await inParallel(keyIds.length, async (index) => {
         const keyId = keyIds[index] ?? ''
         for (const { quotas, connection } of replicas) {
           const { quota } = await takeOne(quotas, keyId, AMPLE)
@@ -80,8 +80,8 @@ describe('replicas whose clocks differ by a second', function () {
     console.error(`      ${seen.length} responses (${alone.length} without Redis), ${resets.size} windows, one reset each`)
   })
 
-  it('decide by the clock of Redis in an outage: never behind it, and ahead by at most the time of a response', async () => {
-    await times(20, (index) => takeOne(replicas[index % 2]?.quotas ?? failed(), 'key_one', AMPLE))
+  it('decide by an estimate of the clock of Redis in an outage, which is never behind and is ahead by at most the time of a response', async () => {
+    await inParallel(20, (index) => takeOne(replicas[index % 2]?.quotas ?? failMissingReplica(), 'key_one', AMPLE))
     await redis.kill()
     await Promise.all(replicas.map((replica) => untilUnavailable(replica)))
     for (const { quotas } of replicas) {
@@ -93,9 +93,9 @@ describe('replicas whose clocks differ by a second', function () {
 
   it('decide by their own clock until Redis has responded once', async () => {
     const [ahead] = await Promise.all(
-      [SKEW_MS].map((skewMs) => redis.kill().then(() => aRedisReplica(redis.url, { localClock: clockThatIsOff(skewMs) }))),
+      [SKEW_MS].map((skewMs) => redis.kill().then(() => aRedisReplica(redis.url, { localClock: aClockWithOffset(skewMs) }))),
     )
-    if (!ahead) throw new Error('There is no such replica')
+    if (!ahead) throw new Error('The replica does not exist')
     replicas.push(ahead)
     const before = Date.now()
     expect((await takeOne(ahead.quotas, 'key_one', AMPLE)).quota.nowMs).to.be.within(before + SKEW_MS, Date.now() + SKEW_MS)
@@ -103,7 +103,7 @@ describe('replicas whose clocks differ by a second', function () {
 })
 
 describe('the shared clock', () => {
-  it('is the local clock until it knows the other one, and then continues from the last observation', () => {
+  it('is the local clock until it has observed the other clock, and then continues from the last observation', () => {
     const local = new MovableClock(1_000_000)
     const shared = new SharedClock(local)
     expect(shared.nowMs()).to.equal(1_000_000)
@@ -120,19 +120,19 @@ describe('the shared clock', () => {
     const shared = new SharedClock(local)
     const sentAtMs = local.nowMs()
     // 30 ms to the server, 50 ms back; its clock is 500 ms ahead.
-    const theirs = 1_000_030 + 500
+    const sharedNowMs = 1_000_030 + 500
     local.advanceMs(80)
-    shared.observe(theirs, sentAtMs)
+    shared.observe(sharedNowMs, sentAtMs)
     expect(shared.nowMs() - (local.nowMs() + 500)).to.equal(30)
   })
 })
 
-function clockThatIsOff(byMs: number): Clock {
+function aClockWithOffset(byMs: number): Clock {
   return { nowMs: () => Date.now() + byMs }
 }
 
-/** For each of the next seconds, a key whose minute ends in it. */
-function keysThatTurnInSeconds(seconds: number): string[] {
+/** Returns one key for each of the next seconds. The minute of the key ends at that second. */
+function findKeysByMinuteEnd(seconds: number): string[] {
   const nowSeconds = Math.floor(Date.now() / 1000)
   return Array.from({ length: seconds }, (_, index) => {
     for (let number = 0; ; number++) {
@@ -141,6 +141,6 @@ function keysThatTurnInSeconds(seconds: number): string[] {
   })
 }
 
-function failed(): never {
-  throw new Error('There is no such replica')
+function failMissingReplica(): never {
+  throw new Error('The replica does not exist')
 }

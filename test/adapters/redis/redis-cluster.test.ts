@@ -9,7 +9,7 @@ import type { RedisReplica } from '../../support/redis-replica.js'
 import { aRedisReplica, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { until } from '../../support/until.js'
-import { admittedOf, chargeOf, inSequence, times } from '../../support/verdicts.js'
+import { countAdmitted, requireCharge, inSequence, inParallel } from '../../support/verdicts.js'
 
 const FREE = someQuotaRules()
 
@@ -27,8 +27,8 @@ describe('a Redis Cluster of three nodes', function () {
   beforeEach(async () => {
     for (const node of cluster.nodes) await cluster.send(node, 'FLUSHALL')
     clock = new MovableClock()
-    replica = await aRedisReplica(cluster.url, { clock, isPatient: true })
-    other = await aRedisReplica(cluster.url, { clock, isPatient: true })
+    replica = await aRedisReplica(cluster.url, { clock, hasNoTimeout: true })
+    other = await aRedisReplica(cluster.url, { clock, hasNoTimeout: true })
     await Promise.all([untilUp(replica), untilUp(other)])
   })
 
@@ -37,9 +37,9 @@ describe('a Redis Cluster of three nodes', function () {
   after(() => cluster?.stop())
 
   it('decides exactly for keys on all nodes, on two replicas at the same time', async () => {
-    const admitted = await times(15, async (key) => {
-      const both = await times(80, (index) => takeOne(index % 2 ? replica.quotas : other.quotas, `key_${key}`, FREE))
-      return admittedOf(both)
+    const admitted = await inParallel(15, async (key) => {
+      const both = await inParallel(80, (index) => takeOne(index % 2 ? replica.quotas : other.quotas, `key_${key}`, FREE))
+      return countAdmitted(both)
     })
     expect(new Set(admitted)).to.deep.equal(new Set([60]))
     const sizes = await Promise.all(cluster.nodes.map((node) => cluster.send(node, 'DBSIZE')))
@@ -49,16 +49,16 @@ describe('a Redis Cluster of three nodes', function () {
 
   it('refunds, unbans, announces and shows usage for keys on all nodes', async () => {
     const rules = someQuotaRules({ limits: { minute: 2, day: 10 }, ban: someBanRules({ minStrikes: 2, graceMs: 0 }) })
-    await times(30, async (index) => {
+    await inParallel(30, async (index) => {
       const keyId = `key_${index}`
       const first = await takeOne(replica.quotas, keyId, rules)
-      expect((await replica.quotas.refund(keyId, chargeOf(first), rules)).minute.remaining).to.equal(2)
+      expect((await replica.quotas.refund(keyId, requireCharge(first), rules)).minute.remaining).to.equal(2)
     })
     for (let count = 0; count < 5; count++) {
-      await times(30, (index) => takeOne(replica.quotas, `key_${index}`, rules))
+      await inParallel(30, (index) => takeOne(replica.quotas, `key_${index}`, rules))
       clock.advanceMs(1)
     }
-    await times(30, async (index) => {
+    await inParallel(30, async (index) => {
       const keyId = `key_${index}`
       expect(await other.control.usage(keyId, rules)).to.deep.include({ used: { minute: 2, day: 2 }, banLevel: 1 })
       expect(await other.control.unban(keyId)).to.equal('lifted')
@@ -69,55 +69,55 @@ describe('a Redis Cluster of three nodes', function () {
   })
 
   it('counts failed authentications of IP addresses on all nodes, for two replicas together', async () => {
-    const [mine, yours] = [replica, other].map(({ connection }) => new RedisFailedAuthentications(connection, 5, clock))
-    await times(30, async (index) => {
+    const [first, second] = [replica, other].map(({ connection }) => new RedisFailedAuthentications(connection, 5, clock))
+    await inParallel(30, async (index) => {
       const address = `192.0.2.${index}`
-      await times(4, (count) => (count % 2 ? mine : yours)?.count(address) ?? Promise.reject(new Error('No port')))
-      expect((await mine?.peek(address))?.remaining).to.equal(1)
-      expect((await yours?.count(`2001:db8:0:${index}::/64`))?.quota.remaining).to.equal(4)
+      await inParallel(4, (count) => (count % 2 ? first : second)?.count(address) ?? Promise.reject(new Error('No port')))
+      expect((await first?.peek(address))?.remaining).to.equal(1)
+      expect((await second?.count(`2001:db8:0:${index}::/64`))?.quota.remaining).to.equal(4)
     })
     expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
   })
 
-  for (const which of [0, 1, 2])
-    it(`without node ${which + 1} serves the keys of the others as before and those of this node within their limits, without an error, and recovers`, async () => {
-      const dead = cluster.nodes[which]
-      if (!dead) throw new Error('No node')
+  for (const nodeIndex of [0, 1, 2])
+    it(`while node ${nodeIndex + 1} is down, serves its keys within their limits and other keys as before, without errors, and recovers`, async () => {
+      const killedNode = cluster.nodes[nodeIndex]
+      if (!killedNode) throw new Error('No node')
       await replica.close()
       replica = await aRedisReplica(cluster.url, { clock })
       await untilUp(replica)
       const keysOn = new Map<string, string>()
-      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.nodeOf(quotaKey(`key_${index}`))).url, `key_${index}`)
-      const orphan = keysOn.get(dead.url) ?? ''
-      await inSequence(10, () => takeOne(replica.quotas, orphan, FREE))
+      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.findNode(quotaKey(`key_${index}`))).url, `key_${index}`)
+      const keyOfKilledNode = keysOn.get(killedNode.url) ?? ''
+      await inSequence(10, () => takeOne(replica.quotas, keyOfKilledNode, FREE))
 
-      await dead.kill()
+      await killedNode.kill()
       try {
-        let [asked, admitted] = [0, 10]
+        let [requests, admitted] = [0, 10]
         const endMs = performance.now() + 4_000
         while (performance.now() < endMs) {
           for (const keyId of keysOn.values()) {
             const verdict = await takeOne(replica.quotas, keyId, FREE)
-            if (keyId === orphan && 'charge' in verdict) admitted += 1
+            if (keyId === keyOfKilledNode && 'charge' in verdict) admitted += 1
           }
-          asked += 1
+          requests += 1
           await new Promise((resolve) => setImmediate(resolve))
         }
-        console.error(`      a node killed: ${admitted} of ${asked} admitted, ${replica.changes.length - 1} changes of state`)
+        console.error(`      a node killed: ${admitted} of ${requests} admitted, ${replica.changes.length - 1} state changes`)
         expect(admitted).to.equal(60)
         expect(replica.changes.length).to.be.below(10)
       } finally {
-        await dead.start()
+        await killedNode.start()
       }
       await until(
         'the cluster is whole again',
-        async () => String(await cluster.send(dead, 'CLUSTER', 'INFO')).includes('cluster_state:ok'),
+        async () => String(await cluster.send(killedNode, 'CLUSTER', 'INFO')).includes('cluster_state:ok'),
         20_000,
       )
-      await until('the node decides about its keys again', async () => {
+      await until('the node decides requests again', async () => {
         await untilUp(replica)
-        await takeOne(replica.quotas, orphan, FREE)
-        return Number(await cluster.send(dead, 'EXISTS', quotaKey(orphan))) === 1
+        await takeOne(replica.quotas, keyOfKilledNode, FREE)
+        return Number(await cluster.send(killedNode, 'EXISTS', quotaKey(keyOfKilledNode))) === 1
       })
     })
 })

@@ -14,11 +14,11 @@ import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica, RedisReplicaOptions } from '../../support/redis-replica.js'
-import { aRedisReplica, Onlooker, untilUnavailable, untilUp } from '../../support/redis-replica.js'
+import { aRedisReplica, RedisObserver, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
-import { startFaultProxy } from '../../support/fault-proxy.js'
+import { startFaultInjectionProxy } from '../../support/fault-injection-proxy.js'
 import { until } from '../../support/until.js'
-import { admittedOf, chargeOf, inSequence, times } from '../../support/verdicts.js'
+import { countAdmitted, requireCharge, inSequence, inParallel } from '../../support/verdicts.js'
 
 const FREE = someQuotaRules()
 const KEY = 'key_one'
@@ -30,7 +30,7 @@ const KNOWN_MS = 60_000
 describe('the hash of a key in Redis', function () {
   this.timeout(20_000)
   let redis: OwnEngine
-  let onlooker: Onlooker
+  let observer: RedisObserver
   const open: RedisReplica[] = []
 
   before(async function () {
@@ -38,25 +38,25 @@ describe('the hash of a key in Redis', function () {
   })
 
   beforeEach(async () => {
-    onlooker = new Onlooker(redis.url)
-    await onlooker.client.flushall()
+    observer = new RedisObserver(redis.url)
+    await observer.client.flushall()
   })
 
   afterEach(async () => {
     await Promise.all(open.splice(0).map((replica) => replica.close()))
-    onlooker.close()
+    observer.close()
   })
 
   after(() => redis?.stop())
 
   async function aReplica(options: RedisReplicaOptions = {}): Promise<RedisReplica> {
-    const replica = await aRedisReplica(redis.url, { isPatient: true, ...options })
+    const replica = await aRedisReplica(redis.url, { hasNoTimeout: true, ...options })
     open.push(replica)
     await untilUp(replica)
     return replica
   }
 
-  const expiresInMs = (keyId = KEY) => onlooker.client.pttl(quotaKey(keyId))
+  const expiresInMs = (keyId = KEY) => observer.client.pttl(quotaKey(keyId))
 
   it('takes one EVALSHA for an admission, a rejection, a ban, a stale record and a refund', async () => {
     const clock = new MovableClock()
@@ -64,9 +64,9 @@ describe('the hash of a key in Redis', function () {
     const rules = someQuotaRules({ limits: { minute: 3 }, ban: someBanRules({ graceMs: 0, minStrikes: 3 }) })
     // The first command of a connection loads the script.
     const first = await takeOne(quotas, KEY, rules)
-    const commands = await watched(onlooker.client, async () => {
+    const commands = await watched(observer.client, async () => {
       await takeOne(quotas, KEY, rules)
-      await quotas.refund(KEY, chargeOf(first), rules)
+      await quotas.refund(KEY, requireCharge(first), rules)
       const kinds = await inSequence(7, async () => {
         clock.advanceMs(1)
         return (await takeOne(quotas, KEY, rules)).kind
@@ -90,25 +90,25 @@ describe('the hash of a key in Redis', function () {
     const apiKeyVerifier = new CachedApiKeyVerifier({ secrets, apiKeyStore: store, failedAuthentications, clock })
     const authenticate = makeAuthenticate({ apiKeyVerifier, failedAuthentications })
     const admit = makeAdmit({ authenticate, apiKeyVerifier, quotas, plans: somePlans() })
-    const commands = await watched(onlooker.client, async () => {
+    const commands = await watched(observer.client, async () => {
       for (let count = 0; count < 70; count++) expect((await admit({ secret, address: '192.0.2.1' })).kind).to.equal('decided')
       await control.announce(publicPart.keyId, 2)
       await admit({ secret, address: '192.0.2.1' })
       await control.usage(publicPart.keyId, FREE)
       await control.unban(publicPart.keyId)
     })
-    const sent = JSON.stringify([commands, await onlooker.client.keys('*')])
+    const sent = JSON.stringify([commands, await observer.client.keys('*')])
     expect(sent).to.include(`quota:{${publicPart.keyId}}`)
     for (const hidden of [secret, publicPart.secretHash, secret.slice(9, 39)]) expect(sent).not.to.include(hidden)
   })
 
   it('is decided by the clock of the server, and so is its usage, whatever the clock of the replica shows', async () => {
     const { quotas, control } = await aReplica({ localClock: { nowMs: () => Date.UTC(2001, 0, 1) } })
-    const before = await timeOf(onlooker.client)
+    const before = await getTimeMs(observer.client)
     const { quota } = await takeOne(quotas, KEY, FREE)
     const usage = await control.usage(KEY, FREE)
     for (const { nowMs, day } of [quota, usage.quota]) {
-      expect(nowMs).to.be.within(before, await timeOf(onlooker.client))
+      expect(nowMs).to.be.within(before, await getTimeMs(observer.client))
       expect(day).to.deep.equal({ limit: 1000, remaining: 999, resetSeconds: (Math.floor(nowMs / DAY_MS) + 1) * 86_400 })
     }
   })
@@ -122,9 +122,9 @@ describe('the hash of a key in Redis', function () {
       await takeOne(quotas, KEY, rules)
     }
     await inSequence(3, take)
-    expect(await onlooker.client.hkeys(quotaKey(KEY))).to.have.members(['m', 'c', 'd', 'e', 's', 'f', 'g'])
+    expect(await observer.client.hkeys(quotaKey(KEY))).to.have.members(['m', 'c', 'd', 'e', 's', 'f', 'g'])
     await take()
-    expect(await onlooker.client.hkeys(quotaKey(KEY))).to.have.members(['m', 'c', 'd', 'e', 'b', 'l', 'g'])
+    expect(await observer.client.hkeys(quotaKey(KEY))).to.have.members(['m', 'c', 'd', 'e', 'b', 'l', 'g'])
   })
 
   for (const [what, rules, steps] of [
@@ -136,17 +136,17 @@ describe('the hash of a key in Redis', function () {
       const { quotas, control } = await aReplica({ clock })
       const keyId = new CryptoApiKeySecrets().generate().keyId
       for (const [index, count] of steps.entries()) {
-        await times(count, () => quotas.take(keyId, rules, { version: 12 }))
+        await inParallel(count, () => quotas.take(keyId, rules, { version: 12 }))
         clock.advanceMs(index === 1 ? 60_000 : 1_500)
       }
       await control.announce(keyId, 1_234)
-      expect(await onlooker.client.object('ENCODING', quotaKey(keyId))).to.be.oneOf(['listpack', 'ziplist'])
-      expect(await onlooker.client.memory('USAGE', quotaKey(keyId))).to.be.below(200)
+      expect(await observer.client.object('ENCODING', quotaKey(keyId))).to.be.oneOf(['listpack', 'ziplist'])
+      expect(await observer.client.memory('USAGE', quotaKey(keyId))).to.be.below(200)
     })
   }
 
   describe('expires', () => {
-    it('at the end of the day, also after an announcement', async () => {
+    it('at the end of the day, even after an announcement', async () => {
       const { quotas, control } = await aReplica({ clock: new MovableClock() })
       await takeOne(quotas, KEY, FREE)
       expect(await expiresInMs()).to.be.within(12 * HOUR_MS - 40_000, 12 * HOUR_MS - 30_000)
@@ -158,9 +158,9 @@ describe('the hash of a key in Redis', function () {
       const clock = new MovableClock()
       const { quotas, control } = await aReplica({ clock })
       const rules = someQuotaRules({ ban: someBanRules({ firstMs: 2 * DAY_MS, longestMs: 4 * DAY_MS }) })
-      await times(61, () => takeOne(quotas, KEY, rules))
+      await inParallel(61, () => takeOne(quotas, KEY, rules))
       clock.advanceMs(1_001)
-      await times(60, () => takeOne(quotas, KEY, rules))
+      await inParallel(60, () => takeOne(quotas, KEY, rules))
       expect(await expiresInMs()).to.be.within(3 * DAY_MS - 10_000, 3 * DAY_MS)
       await control.unban(KEY)
       expect(await expiresInMs()).to.be.within(11 * HOUR_MS, 12 * HOUR_MS)
@@ -176,8 +176,8 @@ describe('the hash of a key in Redis', function () {
         const lifeMs = await expiresInMs(keyId)
         const windowsEndInMs = Math.max(quota.minute.resetSeconds, quota.day.resetSeconds) * 1000 - quota.nowMs
         expect(lifeMs, `after ${count}`).to.be.above(windowsEndInMs - 5_000)
-        // Half a minute passes for the server, too.
-        await onlooker.client.pexpire(quotaKey(keyId), lifeMs - 30_000)
+        // Let the hash age by half a minute in Redis, too.
+        await observer.client.pexpire(quotaKey(keyId), lifeMs - 30_000)
         clock.advanceSeconds(30)
       }
     })
@@ -188,7 +188,7 @@ describe('the hash of a key in Redis', function () {
       await control.announce('key_unseen', 2)
       expect(await expiresInMs('key_unseen')).to.be.within(KNOWN_MS - 10_000, KNOWN_MS)
       await takeOne(quotas, KEY, FREE)
-      await onlooker.client.pexpire(quotaKey(KEY), 5_000)
+      await observer.client.pexpire(quotaKey(KEY), 5_000)
       await control.announce(KEY, 2)
       expect(await expiresInMs()).to.be.within(KNOWN_MS - 10_000, KNOWN_MS)
     })
@@ -220,20 +220,20 @@ describe('the hash of a key in Redis', function () {
       const { control } = await aReplica()
       await control.usage('key_unused', FREE)
       await control.unban('key_unused')
-      expect(await onlooker.client.exists(quotaKey('key_unused'))).to.equal(0)
+      expect(await observer.client.exists(quotaKey('key_unused'))).to.equal(0)
     })
   })
 
   for (const [what, happen, isCounted] of [
-    ['SCRIPT FLUSH', () => onlooker.client.script('FLUSH'), true],
-    ['FLUSHALL', () => onlooker.client.flushall(), false],
+    ['SCRIPT FLUSH', () => observer.client.script('FLUSH'), true],
+    ['FLUSHALL', () => observer.client.flushall(), false],
   ] as const) {
     it(`survives ${what} under load: every request is admitted by Redis`, async () => {
       const replica = await aReplica()
       const rules = someQuotaRules({ limits: { minute: 1e6, day: 1e6 } })
       const kinds = new Set<string>()
       let [isRunning, taken] = [true, 0]
-      const load = times(8, async (worker) => {
+      const load = inParallel(8, async (worker) => {
         while (isRunning) {
           kinds.add((await takeOne(replica.quotas, `key_${worker}`, rules)).kind)
           taken += 1
@@ -242,20 +242,20 @@ describe('the hash of a key in Redis', function () {
       await until('there is load', () => taken > 100)
       await happen()
       const before = taken
-      await until('the load goes on', () => taken > before + 100)
+      await until('the load continues', () => taken > before + 100)
       isRunning = false
       await load
       expect([...kinds]).to.deep.equal(['admitted'])
       expect(replica.changes).to.deep.equal([true])
-      const used = await Promise.all(Array.from({ length: 8 }, (_, worker) => onlooker.used(`key_${worker}`)))
+      const used = await Promise.all(Array.from({ length: 8 }, (_, worker) => observer.used(`key_${worker}`)))
       if (isCounted) expect(used.reduce((sum, [, day]) => sum + day, 0)).to.equal(taken)
     })
   }
 
-  it('is not an error if it has another type: the replica decides by itself', async () => {
+  it('causes no error if it has the wrong type: the replica decides locally', async () => {
     const replica = await aReplica()
     await takeOne(replica.quotas, KEY, FREE)
-    await onlooker.client.set(quotaKey(KEY), 'spoilt')
+    await observer.client.set(quotaKey(KEY), 'corrupt')
     expect((await takeOne(replica.quotas, KEY, FREE)).kind).to.equal('admitted')
   })
 
@@ -264,27 +264,27 @@ describe('the hash of a key in Redis', function () {
       const clock = new MovableClock()
       const replica = await aRedisReplica(redis.url, { clock })
       open.push(replica)
-      await times(10, () => takeOne(replica.quotas, KEY, FREE))
-      await onlooker.client.replicaof('127.0.0.1', '1')
+      await inParallel(10, () => takeOne(replica.quotas, KEY, FREE))
+      await observer.client.replicaof('127.0.0.1', '1')
       try {
-        expect(admittedOf(await times(100, () => takeOne(replica.quotas, KEY, FREE)))).to.equal(50)
+        expect(countAdmitted(await inParallel(100, () => takeOne(replica.quotas, KEY, FREE)))).to.equal(50)
         expect(replica.connection.breaker.isUp).to.equal(false)
-        expect(await onlooker.used(KEY)).to.deep.equal([10, 10])
+        expect(await observer.used(KEY)).to.deep.equal([10, 10])
       } finally {
-        await onlooker.client.replicaof('NO', 'ONE')
+        await observer.client.replicaof('NO', 'ONE')
       }
       await untilUp(replica)
-      await until('the usage is reconciled', async () => (await onlooker.used(KEY))[0] === 60)
+      await until('the usage is reconciled', async () => (await observer.used(KEY))[0] === 60)
       expect(replica.changes).to.deep.equal([true, false, true])
       expect((await takeOne(replica.quotas, KEY, FREE)).kind).to.equal('exhausted')
     })
 
-    it('continues on a promoted server at the same address: no request is lost, counted twice or fails', async function () {
+    it('continues on a promoted server at the same address: no request fails, is lost or is counted twice', async function () {
       const clock = new MovableClock()
-      await onlooker.client.config('SET', 'repl-diskless-sync-delay', '0')
+      await observer.client.config('SET', 'repl-diskless-sync-delay', '0')
       const standby = await anOwnRedis(this, ['--replicaof', '127.0.0.1', new URL(redis.url).port])
-      const proxy = await startFaultProxy(redis.url)
-      const promoted = new Onlooker(standby.url)
+      const proxy = await startFaultInjectionProxy(redis.url)
+      const promoted = new RedisObserver(standby.url)
       const replica = await aRedisReplica(`redis://${proxy.address}`, { clock })
       open.push(replica)
       try {
@@ -293,16 +293,16 @@ describe('the hash of a key in Redis', function () {
           async () => (await promoted.client.info('replication')).includes('master_link_status:up'),
           15_000,
         )
-        let admitted = admittedOf(await times(20, () => takeOne(replica.quotas, KEY, FREE)))
-        await until('the standby has followed', async () => (await promoted.used(KEY))[0] === 20)
-        proxy.fallSilent()
-        proxy.cut()
+        let admitted = countAdmitted(await inParallel(20, () => takeOne(replica.quotas, KEY, FREE)))
+        await until('the standby has replicated the usage', async () => (await promoted.used(KEY))[0] === 20)
+        proxy.stopForwarding()
+        proxy.closeConnections()
         await untilUnavailable(replica)
-        admitted += admittedOf(await times(15, () => takeOne(replica.quotas, KEY, FREE)))
+        admitted += countAdmitted(await inParallel(15, () => takeOne(replica.quotas, KEY, FREE)))
         await promoted.client.replicaof('NO', 'ONE')
-        proxy.pass(standby.url)
+        proxy.resume(standby.url)
         await untilUp(replica)
-        admitted += admittedOf(await times(100, () => takeOne(replica.quotas, KEY, FREE)))
+        admitted += countAdmitted(await inParallel(100, () => takeOne(replica.quotas, KEY, FREE)))
         expect(admitted).to.equal(60)
         expect(await promoted.used(KEY)).to.deep.equal([60, 60])
       } finally {
@@ -315,25 +315,25 @@ describe('the hash of a key in Redis', function () {
   })
 })
 
-async function timeOf(client: Redis): Promise<number> {
+async function getTimeMs(client: Redis): Promise<number> {
   const [seconds, micros] = await client.time()
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }
 
-/** The commands that clients sent meanwhile, without those that scripts ran. */
+/** Returns the commands that clients sent during `work`, without those that scripts ran. */
 async function watched(client: Redis, work: () => Promise<void>): Promise<string[][]> {
   const commands: string[][] = []
   const monitor = await client.monitor()
   monitor.on('error', () => undefined)
-  let isOver = false
+  let isFinished = false
   monitor.on('monitor', (_time: string, args: string[], source: string) => {
-    if (args[0] === 'echo' && args[1] === 'over') isOver = true
+    if (args[0] === 'echo' && args[1] === 'over') isFinished = true
     else if (source !== 'lua' && args[0] !== 'info') commands.push(args.map(String))
   })
   try {
     await work()
     await client.echo('over')
-    await until('all was seen', () => isOver)
+    await until('the monitor has received all commands', () => isFinished)
     return commands.map(([name = '', ...args]) => [name.toLowerCase(), ...args])
   } finally {
     monitor.disconnect()

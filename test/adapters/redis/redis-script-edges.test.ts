@@ -11,7 +11,7 @@ import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
-import { Onlooker } from '../../support/redis-replica.js'
+import { RedisObserver } from '../../support/redis-replica.js'
 
 const KEY = 'key_one'
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -82,13 +82,13 @@ const KEY_VERSIONS: readonly KeyVersion[] = [{ version: 3 }, { version: 2 }, { v
 describe('the quota script at the millisecond at which something changes', () => {
   let database: RedisDatabase
   let client: RedisClient
-  let onlooker: Onlooker
+  let observer: RedisObserver
   let hash: QuotaHash
   const clock = new MovableClock()
 
   before(async function () {
     database = await aRedisDatabase(this)
-    onlooker = new Onlooker(database.url)
+    observer = new RedisObserver(database.url)
     client = makeRedisClient(database.url)
     await client.connect()
     hash = new QuotaHash(client, clock)
@@ -96,7 +96,7 @@ describe('the quota script at the millisecond at which something changes', () =>
 
   after(async () => {
     client?.disconnect()
-    onlooker?.close()
+    observer?.close()
     await database?.release()
   })
 
@@ -109,15 +109,15 @@ describe('the quota script at the millisecond at which something changes', () =>
           const at = { nowMs: clock.nowMs(), ...PHASE }
           for (const delta of DELTAS) {
             for (const keyVersion of KEY_VERSIONS) {
-              const what = `${JSON.stringify({ keyVersion, delta })} at ${momentName}, ${offsetMs} ms`
+              const label = `${JSON.stringify({ keyVersion, delta })} at ${momentName}, ${offsetMs} ms`
               const { outcome, left } = expected(state, keyVersion, at, delta)
-              await onlooker.store(KEY, toFields(state))
+              await observer.store(KEY, toFields(state))
               const rolled = outcome === 'stale' ? rollForward(left, RULES.ban, at) : left
-              expect(await hash.take(KEY, RULES, keyVersion, delta), what).to.deep.equal({ outcome, at, state: rolled })
-              expect((await hash.peek(KEY)).state, `left by ${what}`).to.deep.equal(left)
+              expect(await hash.take(KEY, RULES, keyVersion, delta), label).to.deep.equal({ outcome, at, state: rolled })
+              expect((await hash.peek(KEY)).state, `left by ${label}`).to.deep.equal(left)
             }
             if (!delta) continue
-            await onlooker.store(KEY, toFields(state))
+            await observer.store(KEY, toFields(state))
             const reconciled = reconcile(state, RULES, at, delta)
             expect(await hash.reconcile(KEY, RULES, delta)).to.deep.equal({ state: reconciled, at })
             expect((await hash.peek(KEY)).state).to.deep.equal(reconciled)

@@ -11,7 +11,7 @@ import type { TlsRedis } from '../../support/redis-tls-servers.js'
 import { aTlsRedis, aTlsRedisCluster, aTlsSentinel } from '../../support/redis-tls-servers.js'
 import { takeOne } from '../../support/take-one.js'
 import { until } from '../../support/until.js'
-import { admittedOf, times } from '../../support/verdicts.js'
+import { countAdmitted, inParallel } from '../../support/verdicts.js'
 
 const FREE = someQuotaRules()
 const KEY_PASSWORD = 'k+y p@ss%word'
@@ -43,13 +43,13 @@ describe('Redis over TLS', function () {
 
   /** Two replicas, both connected. */
   async function twoReplicas(url: string): Promise<[RedisReplica, RedisReplica]> {
-    const both = await Promise.all([aRedisReplica(url, { isPatient: true }), aRedisReplica(url, { isPatient: true })])
+    const both = await Promise.all([aRedisReplica(url, { hasNoTimeout: true }), aRedisReplica(url, { hasNoTimeout: true })])
     replicas.push(...both)
     await Promise.all(both.map((replica) => untilUp(replica)))
     return both
   }
 
-  /** The reason in the log for which Redis is unavailable. */
+  /** Returns the logged reason why Redis is unavailable. */
   async function reasonAt(url: string): Promise<string | undefined> {
     const connection = new RedisConnection(url)
     const changes: { isUp: boolean; reason: string | undefined }[] = []
@@ -61,7 +61,7 @@ describe('Redis over TLS', function () {
     return changes[0]?.reason
   }
 
-  /** Retries, because the server's reason is lost if the client is still writing when the server closes the connection. */
+  /** Retries, because the reason from the server is lost if the client is still writing when the server closes the connection. */
   async function untilRejected(url: string, reason: string): Promise<void> {
     const { breaker, client: redis } = new RedisConnection(url)
     const changes: boolean[] = []
@@ -76,31 +76,31 @@ describe('Redis over TLS', function () {
     expect(changes).to.deep.equal([false])
   }
 
-  /** Tests that one server, a cluster and Sentinel share. `urlOf` returns the URL of the running server with this host. */
-  function describeVerification(urlOf: (host: string, options: Readonly<Record<string, string>>) => string): void {
+  /** Tests that one server, a cluster and Sentinel share. `makeUrl` returns the URL of the running server with this host. */
+  function describeVerification(makeUrl: (host: string, options: Readonly<Record<string, string>>) => string): void {
     const guarantees: Readonly<Record<string, () => Promise<void>>> = {
       async 'is not used under a name that its certificate does not contain, and the log has the reason'() {
-        expect(await reasonAt(urlOf('127.0.0.1', tlsOptions))).to.match(/IP: 127\.0\.0\.1 is not in the cert's list/)
+        expect(await reasonAt(makeUrl('127.0.0.1', tlsOptions))).to.match(/IP: 127\.0\.0\.1 is not in the cert's list/)
       },
       async 'is not used if another authority signed its certificate, and the log has the reason'() {
         const options = { ...tlsOptions, tlsCAFile: otherAuthority.caFile }
-        expect(await reasonAt(urlOf('localhost', options))).to.match(/self-signed certificate in certificate chain/)
+        expect(await reasonAt(makeUrl('localhost', options))).to.match(/self-signed certificate in certificate chain/)
       },
       async 'is not used if no setting names the authority that signed its certificate, and the log has the reason'() {
         const { tlsCertificateKeyFile } = tlsOptions
-        expect(await reasonAt(urlOf('localhost', { tlsCertificateKeyFile }))).to.match(/self-signed certificate in certificate chain/)
+        expect(await reasonAt(makeUrl('localhost', { tlsCertificateKeyFile }))).to.match(/self-signed certificate in certificate chain/)
       },
       async 'rejects a client without a certificate, and the client reports the reason'() {
-        await untilRejected(urlOf('localhost', { tlsCAFile: authority.caFile }), 'certificate required')
+        await untilRejected(makeUrl('localhost', { tlsCAFile: authority.caFile }), 'certificate required')
       },
       async 'rejects a client whose certificate another authority signed, and the client reports the reason'() {
         const { certificateKeyFile } = await otherAuthority.issue({ names: ['petstore'] })
-        await untilRejected(urlOf('localhost', { ...tlsOptions, tlsCertificateKeyFile: certificateKeyFile }), 'unknown ca')
+        await untilRejected(makeUrl('localhost', { ...tlsOptions, tlsCertificateKeyFile: certificateKeyFile }), 'unknown ca')
       },
     }
     let outcomes: readonly PromiseSettledResult<void>[] = []
 
-    // All at once: each takes as long as the service waits for Redis at its start.
+    // Connect concurrently, because each attempt takes as long as the service waits for Redis when it starts.
     before(async () => {
       outcomes = await Promise.allSettled(Object.values(guarantees).map((hold) => hold()))
     })
@@ -108,14 +108,14 @@ describe('Redis over TLS', function () {
     for (const [index, guarantee] of Object.keys(guarantees).entries()) {
       it(guarantee, () => {
         const outcome = outcomes[index]
-        if (outcome?.status !== 'fulfilled') throw outcome?.reason ?? new Error('It was not tried')
+        if (outcome?.status !== 'fulfilled') throw outcome?.reason ?? new Error('This connection was not attempted')
       })
     }
   }
 
   describe('on one server', () => {
     let redis: TlsRedis
-    const urlOf = (host: string, options: Readonly<Record<string, string>>) => `rediss://${host}:${redis.port}${queryOf(options)}`
+    const makeUrl = (host: string, options: Readonly<Record<string, string>>) => `rediss://${host}:${redis.port}${toQuery(options)}`
 
     before(async function () {
       redis = await aTlsRedis(this, server)
@@ -124,25 +124,25 @@ describe('Redis over TLS', function () {
     after(() => redis?.stop())
 
     it('admits exactly the limit across two replicas', async () => {
-      const [one, other] = await twoReplicas(urlOf('localhost', tlsOptions))
-      const verdicts = await times(80, (index) => takeOne((index % 2 ? one : other).quotas, 'key_one', FREE))
-      expect(admittedOf(verdicts)).to.equal(60)
+      const [one, other] = await twoReplicas(makeUrl('localhost', tlsOptions))
+      const verdicts = await inParallel(80, (index) => takeOne((index % 2 ? one : other).quotas, 'key_one', FREE))
+      expect(countAdmitted(verdicts)).to.equal(60)
     })
 
     it('accepts a client certificate whose key is encrypted with the password in the URL', async () => {
       const { certificateKeyFile } = await authority.issue({ names: ['petstore'], keyPassword: KEY_PASSWORD })
       const options = { ...tlsOptions, tlsCertificateKeyFile: certificateKeyFile, tlsCertificateKeyFilePassword: KEY_PASSWORD }
-      const [one] = await twoReplicas(urlOf('localhost', options))
+      const [one] = await twoReplicas(makeUrl('localhost', options))
       expect(await takeOne(one.quotas, 'key_two', FREE)).to.have.property('kind', 'admitted')
     })
 
-    describeVerification(urlOf)
+    describeVerification(makeUrl)
   })
 
   describe('on a cluster whose nodes announce host names', () => {
     let nodes: readonly TlsRedis[]
-    const urlOf = (host: string, options: Readonly<Record<string, string>>) =>
-      `rediss+cluster://${nodes.map(({ port }) => `${host}:${port}`).join(',')}${queryOf(options)}`
+    const makeUrl = (host: string, options: Readonly<Record<string, string>>) =>
+      `rediss+cluster://${nodes.map(({ port }) => `${host}:${port}`).join(',')}${toQuery(options)}`
 
     before(async function () {
       nodes = await aTlsRedisCluster(this, server)
@@ -151,15 +151,15 @@ describe('Redis over TLS', function () {
     after(() => Promise.all((nodes ?? []).map((node) => node.stop())))
 
     it('admits exactly the limit across two replicas for keys on all nodes', async () => {
-      const [one, other] = await twoReplicas(urlOf('localhost', tlsOptions))
-      const admitted = await times(15, async (key) => {
-        const both = await times(80, (index) => takeOne((index % 2 ? one : other).quotas, `key_${key}`, FREE))
-        return admittedOf(both)
+      const [one, other] = await twoReplicas(makeUrl('localhost', tlsOptions))
+      const admitted = await inParallel(15, async (key) => {
+        const both = await inParallel(80, (index) => takeOne((index % 2 ? one : other).quotas, `key_${key}`, FREE))
+        return countAdmitted(both)
       })
       expect(new Set(admitted)).to.deep.equal(new Set([60]))
       for (const node of nodes) {
         const observer = node.connect()
-        const hashes = await times(15, (key) => observer.exists(quotaKey(`key_${key}`)).catch(() => 0))
+        const hashes = await inParallel(15, (key) => observer.exists(quotaKey(`key_${key}`)).catch(() => 0))
         observer.disconnect()
         expect(hashes.filter((exists) => exists === 1).length).to.be.above(0)
       }
@@ -167,12 +167,12 @@ describe('Redis over TLS', function () {
 
     it('discovers the other nodes from the one in the URL', async () => {
       const [first] = nodes
-      const [one] = await twoReplicas(`rediss+cluster://localhost:${first?.port}${queryOf(tlsOptions)}`)
-      const verdicts = await times(30, (index) => takeOne(one.quotas, `key_of_one_${index}`, FREE))
-      expect(admittedOf(verdicts)).to.equal(30)
+      const [one] = await twoReplicas(`rediss+cluster://localhost:${first?.port}${toQuery(tlsOptions)}`)
+      const verdicts = await inParallel(30, (index) => takeOne(one.quotas, `key_of_one_${index}`, FREE))
+      expect(countAdmitted(verdicts)).to.equal(30)
     })
 
-    describeVerification(urlOf)
+    describeVerification(makeUrl)
   })
 
   describe('behind a Sentinel with a password', () => {
@@ -197,13 +197,13 @@ describe('Redis over TLS', function () {
     after(() => Promise.all([primary, replica, sentinel].map((each) => each?.stop())))
 
     const sentinelUrl = (options: Readonly<Record<string, string>>, host = 'localhost') =>
-      `rediss+sentinel://:${PRIMARY_PASSWORD}@${host}:${sentinel.port}/petstore${queryOf(options)}`
+      `rediss+sentinel://:${PRIMARY_PASSWORD}@${host}:${sentinel.port}/petstore${toQuery(options)}`
     const withPassword = (sentinelPassword = SENTINEL_PASSWORDS.default) => ({ ...tlsOptions, sentinelPassword })
 
     it('admits exactly the limit across two replicas', async () => {
       const [one, other] = await twoReplicas(sentinelUrl(withPassword()))
-      const verdicts = await times(80, (index) => takeOne((index % 2 ? one : other).quotas, 'key_one', FREE))
-      expect(admittedOf(verdicts)).to.equal(60)
+      const verdicts = await inParallel(80, (index) => takeOne((index % 2 ? one : other).quotas, 'key_one', FREE))
+      expect(countAdmitted(verdicts)).to.equal(60)
     })
 
     it('authenticates as a user of the Sentinel', async () => {
@@ -216,7 +216,7 @@ describe('Redis over TLS', function () {
       ['with a wrong password', { sentinelPassword: 'wrong' }, /WRONGPASS/],
       ['with a wrong user', { sentinelUsername: 'nobody', sentinelPassword: 'password-of-the-user' }, /WRONGPASS/],
     ] as const) {
-      it(`rejects a client ${what}, and the log has the reason`, async () => {
+      it(`rejects a client ${what}, and the log contains the reason`, async () => {
         expect(await reasonAt(sentinelUrl({ ...tlsOptions, ...sentinelOptions }))).to.match(reason)
       })
     }
@@ -257,7 +257,7 @@ describe('Redis over TLS', function () {
 })
 
 /** Percent-encoded as operators write it: + and / stay unchanged. */
-function queryOf(options: Readonly<Record<string, string>>): string {
+function toQuery(options: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(options).map(
     ([name, value]) => `${name}=${encodeURIComponent(value).replaceAll('%2B', '+').replaceAll('%2F', '/')}`,
   )

@@ -12,7 +12,7 @@ import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
 import { aRedisReplica } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
-import { chargeOf, inSequence, times } from '../../support/verdicts.js'
+import { requireCharge, inSequence, inParallel } from '../../support/verdicts.js'
 
 const SEED = 20_261_127
 const RECORD: KeyVersion = { version: 1 }
@@ -53,7 +53,7 @@ describe('the rejection cache', () => {
     expect(await inSequence(2, () => fromCache())).to.deep.equal([false, false])
   })
 
-  it('calls the store for another record of the key, for a record that was just read, and after a refund', async () => {
+  it('calls the store for a different record of the key, for a record that was just read, and after a refund', async () => {
     const { cache, charge, fromCache } = await aCachedKey()
     expect(await fromCache({ version: 1, justRead: true })).to.equal(false)
     expect(await fromCache({ version: 0 })).to.equal(false)
@@ -68,7 +68,7 @@ describe('the rejection cache', () => {
 
   it('never admits: it calls the store when the window or the ban ends, and for higher limits', async () => {
     const { clock, store, take } = await aCachedKey()
-    clock.moveTo(minuteEndOf(store.state) - 1)
+    clock.moveTo(getMinuteEndMs(store.state) - 1)
     await inSequence(REJECTIONS + 1, () => take())
     clock.advanceMs(1)
     expect((await take()).kind).to.equal('admitted')
@@ -95,16 +95,16 @@ describe('the rejection cache', () => {
     expect(store.calls).to.equal(calls + 1)
   })
 
-  it('lets the store decide the first rejection of a minute, from which the grace is measured', async () => {
+  it('lets the store decide the first rejection of a minute, which starts the grace period', async () => {
     const { clock, store, fromCache } = await aCachedKey({ rules: someQuotaRules({ limits: { minute: 1000, day: 2 } }) })
-    clock.moveTo(minuteEndOf(store.state) - 1)
+    clock.moveTo(getMinuteEndMs(store.state) - 1)
     await inSequence(REJECTIONS, () => fromCache())
     expect(await fromCache()).to.equal(true)
     clock.advanceMs(1)
     expect(await fromCache()).to.equal(false)
   })
 
-  it('does not reject for longer when the clock steps back', async () => {
+  it('does not reject for longer if the clock steps back', async () => {
     for (const ms of [-1, -1_000, -3_600_000]) {
       const { clock, fromCache } = await aCachedKey()
       clock.advanceMs(ms)
@@ -124,7 +124,7 @@ describe('the rejection cache', () => {
     expect(await fromCache()).to.equal(false)
   })
 
-  it('decides 12,000 random requests like a store without it, with bans to the millisecond, and fewer than half of the calls', async () => {
+  it('decides 12,000 random requests exactly like a store without a cache, including the start of bans, with fewer than half of the calls', async () => {
     const clock = new MovableClock()
     const [cached, uncached] = [new CoreStore(clock), new CoreStore(clock)]
     const stores = [new RejectionCache(cached), new RejectionCache(uncached, 0)]
@@ -133,10 +133,10 @@ describe('the rejection cache', () => {
       clock.advanceMs(passesMs)
       const [one, other] = await Promise.all(stores.map((store) => takeOne(store, keyId, RANDOM_RULES)))
       expect(one, `step ${index}`).to.deep.equal(other)
-      const what = one?.kind === 'exhausted' ? `exhausted ${one.window}` : (one?.kind ?? 'none')
-      counts.set(what, (counts.get(what) ?? 0) + 1)
+      const label = one?.kind === 'exhausted' ? `exhausted ${one.window}` : (one?.kind ?? 'none')
+      counts.set(label, (counts.get(label) ?? 0) + 1)
     }
-    for (const what of ['admitted', 'exhausted minute', 'exhausted day', 'banned']) expect(counts.get(what), what).to.be.above(100)
+    for (const label of ['admitted', 'exhausted minute', 'exhausted day', 'banned']) expect(counts.get(label), label).to.be.above(100)
     expect(cached.calls).to.be.below(uncached.calls / 2)
   })
 })
@@ -145,7 +145,7 @@ describe('the rejection caches of two replicas', function () {
   this.timeout(20_000)
   let database: RedisDatabase
   let clock: MovableClock
-  let mine: RedisReplica
+  let replica: RedisReplica
   let other: RedisReplica
 
   before(async function () {
@@ -155,51 +155,51 @@ describe('the rejection caches of two replicas', function () {
   beforeEach(async () => {
     await database.flush()
     clock = new MovableClock()
-    mine = await aRedisReplica(database.url, { clock, isPatient: true })
-    other = await aRedisReplica(database.url, { clock, isPatient: true })
+    replica = await aRedisReplica(database.url, { clock, hasNoTimeout: true })
+    other = await aRedisReplica(database.url, { clock, hasNoTimeout: true })
   })
 
-  afterEach(() => Promise.all([mine.close(), other.close()]))
+  afterEach(() => Promise.all([replica.close(), other.close()]))
 
   after(() => database?.release())
 
-  const rejectFromCache = (rules: QuotaRules) => inSequence(2 * REJECTIONS, () => takeOne(mine.quotas, 'key_one', rules))
+  const rejectFromCache = (rules: QuotaRules) => inSequence(2 * REJECTIONS, () => takeOne(replica.quotas, 'key_one', rules))
 
   it('report their strikes with the next call', async () => {
-    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inParallel(3, () => takeOne(replica.quotas, 'key_one', SMALL))
     clock.advanceMs(1_500)
-    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
-    const before = mine.takes()
+    await inSequence(40, () => takeOne(replica.quotas, 'key_one', SMALL))
+    const before = replica.takes()
     expect(before).to.be.below(20)
-    expect((await mine.control.usage('key_one', SMALL)).strikes).to.be.below(20)
+    expect((await replica.control.usage('key_one', SMALL)).strikes).to.be.below(20)
     clock.advanceMs(1_000)
-    await takeOne(mine.quotas, 'key_one', SMALL)
-    expect(mine.takes()).to.equal(before + 1)
-    expect((await mine.control.usage('key_one', SMALL)).strikes).to.equal(41)
+    await takeOne(replica.quotas, 'key_one', SMALL)
+    expect(replica.takes()).to.equal(before + 1)
+    expect((await replica.control.usage('key_one', SMALL)).strikes).to.equal(41)
   })
 
   it('report their strikes with the next record of the key if the first one is stale', async () => {
-    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inParallel(3, () => takeOne(replica.quotas, 'key_one', SMALL))
     clock.advanceMs(1_500)
-    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inSequence(40, () => takeOne(replica.quotas, 'key_one', SMALL))
     await other.control.announce('key_one', 2)
     clock.advanceMs(1_000)
-    expect(await mine.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale' })
-    await takeOne(mine.quotas, 'key_one', SMALL, { version: 2 })
-    expect((await mine.control.usage('key_one', SMALL)).strikes).to.equal(41)
+    expect(await replica.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale' })
+    await takeOne(replica.quotas, 'key_one', SMALL, { version: 2 })
+    expect((await replica.control.usage('key_one', SMALL)).strikes).to.equal(41)
   })
 
   it('report no strikes from before an unban on another replica', async () => {
-    await times(3, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inParallel(3, () => takeOne(replica.quotas, 'key_one', SMALL))
     clock.advanceMs(1_500)
-    await inSequence(40, () => takeOne(mine.quotas, 'key_one', SMALL))
+    await inSequence(40, () => takeOne(replica.quotas, 'key_one', SMALL))
     await other.control.unban('key_one')
     clock.advanceMs(1_000)
-    await takeOne(mine.quotas, 'key_one', SMALL)
+    await takeOne(replica.quotas, 'key_one', SMALL)
     expect((await other.control.usage('key_one', SMALL)).strikes).to.equal(0)
   })
 
-  for (const [what, rules, change] of [
+  for (const [label, rules, change] of [
     ['the last request of the minute is refunded', SMALL, ({ quotas }, charge) => quotas.refund('key_one', charge, SMALL)],
     [
       'the last request of the day is refunded',
@@ -208,32 +208,32 @@ describe('the rejection caches of two replicas', function () {
     ],
     ['the change of its record is announced', SMALL, ({ control }) => control.announce('key_one', 2)],
   ] as readonly [string, QuotaRules, (replica: RedisReplica, charge: Charge) => Promise<unknown>][]) {
-    it(`stop rejecting a key within a second after ${what} on another replica`, async () => {
-      const [first] = await times(20, () => takeOne(mine.quotas, 'key_one', rules))
+    it(`stop rejecting a key within a second after ${label} on another replica`, async () => {
+      const [first] = await inParallel(20, () => takeOne(replica.quotas, 'key_one', rules))
       await rejectFromCache(rules)
-      const before = mine.takes()
-      await change(other, chargeOf(first))
-      expect((await takeOne(mine.quotas, 'key_one', rules)).kind, 'from the cache').to.equal('exhausted')
-      expect(mine.takes()).to.equal(before)
+      const before = replica.takes()
+      await change(other, requireCharge(first))
+      expect((await takeOne(replica.quotas, 'key_one', rules)).kind, 'from the cache').to.equal('exhausted')
+      expect(replica.takes()).to.equal(before)
       clock.advanceMs(1_000)
-      expect((await mine.quotas.take('key_one', rules, { version: 1 })).kind).to.be.oneOf(['admitted', 'stale'])
+      expect((await replica.quotas.take('key_one', rules, { version: 1 })).kind).to.be.oneOf(['admitted', 'stale'])
     })
   }
 
   it('stop rejecting a key within a second after its ban is lifted on another replica', async () => {
-    await times(2, () => takeOne(mine.quotas, 'key_one', BANNING))
+    await inParallel(2, () => takeOne(replica.quotas, 'key_one', BANNING))
     for (let count = 0; count < 4 * REJECTIONS; count++) {
       clock.advanceMs(1)
-      await takeOne(mine.quotas, 'key_one', BANNING)
+      await takeOne(replica.quotas, 'key_one', BANNING)
     }
     clock.advanceMs(59_000)
     await rejectFromCache(BANNING)
     expect(await other.control.unban('key_one')).to.equal('lifted')
-    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind, 'from the cache').to.equal('banned')
+    expect((await takeOne(replica.quotas, 'key_one', BANNING)).kind, 'from the cache').to.equal('banned')
     clock.advanceMs(999)
-    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind).to.be.oneOf(['banned', 'admitted'])
+    expect((await takeOne(replica.quotas, 'key_one', BANNING)).kind).to.be.oneOf(['banned', 'admitted'])
     clock.advanceMs(1)
-    expect((await takeOne(mine.quotas, 'key_one', BANNING)).kind).to.equal('admitted')
+    expect((await takeOne(replica.quotas, 'key_one', BANNING)).kind).to.equal('admitted')
   })
 })
 
@@ -252,7 +252,7 @@ const aStep = fc.record({
   ),
 })
 
-/** The core around a map. */
+/** Applies the rules of the core to states in a map. */
 class CoreStore implements CacheableQuotaStore {
   calls = 0
   isShared = true
@@ -297,11 +297,11 @@ class CoreStore implements CacheableQuotaStore {
   }
 }
 
-function minuteEndOf({ window }: QuotaState): number {
+function getMinuteEndMs({ window }: QuotaState): number {
   return (window.minute + 1) * 60_000
 }
 
-/** A key whose limit is reached and which was not rejected yet. */
+/** A key that has reached its limit but has not been rejected yet. */
 async function anExhaustedKey({ rules = SMALL }: { rules?: QuotaRules } = {}) {
   const clock = new MovableClock(Date.UTC(2026, 10, 20, 12))
   const store = new CoreStore(clock)
@@ -315,8 +315,8 @@ async function anExhaustedKey({ rules = SMALL }: { rules?: QuotaRules } = {}) {
     keyVersion?: KeyVersion
     rules?: QuotaRules
   } = {}) => takeOne(cache, keyId, given, keyVersion)
-  const charge = chargeOf((await inSequence(2, () => take()))[0])
-  /** Takes, and returns whether the store was not called. */
+  const charge = requireCharge((await inSequence(2, () => take()))[0])
+  /** Calls `take`, and returns whether the verdict came from the cache. */
   const fromCache = async (keyVersion?: KeyVersion) => {
     const { calls } = store
     await take(keyVersion ? { keyVersion } : {})

@@ -7,20 +7,20 @@ import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, Onlooker } from '../../support/redis-replica.js'
+import { aRedisReplica, RedisObserver } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
-import { chargeOf } from '../../support/verdicts.js'
+import { requireCharge } from '../../support/verdicts.js'
 
 /** Fixed, so that the traffic is the same in each run. */
 const SEED = 20_261_129
 const CHECKS = 4_000
-/** Every fourth rejection is checked. The others bring strikes and bans. */
+/** Every fourth rejection is checked. The others cause strikes and bans. */
 const CHECKED = 4
 
 describe('Retry-After on a real Redis', function () {
   this.timeout(120_000)
   let database: RedisDatabase
-  let onlooker: Onlooker
+  let observer: RedisObserver
   let clock: MovableClock
   let replica: RedisReplica
 
@@ -31,58 +31,60 @@ describe('Retry-After on a real Redis', function () {
   beforeEach(async () => {
     await database.flush()
     clock = new MovableClock()
-    onlooker = new Onlooker(database.url)
-    replica = await aRedisReplica(database.url, { clock, isPatient: true, cachedMs: 0 })
+    observer = new RedisObserver(database.url)
+    replica = await aRedisReplica(database.url, { clock, hasNoTimeout: true, cachedMs: 0 })
   })
 
   afterEach(async () => {
     await replica.close()
-    onlooker.close()
+    observer.close()
   })
 
   after(() => database?.release())
 
-  /** The outcome for a client that waits this long while nothing else uses the key. Restores the hash. */
-  async function outcomeAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
-    const [nowMs, fields] = [clock.nowMs(), await onlooker.hash(keyId)]
+  /** Returns the outcome for a client that waits this long while nothing else uses the key. Then restores the hash. */
+  async function getOutcomeAfter(ms: number, keyId: string, rules: QuotaRules): Promise<string> {
+    const [nowMs, fields] = [clock.nowMs(), await observer.hash(keyId)]
     clock.advanceMs(ms)
     const { outcome } = await replica.connection.quotaHash.take(keyId, rules, { version: 1 })
     clock.moveTo(nowMs)
-    await onlooker.store(keyId, fields)
+    await observer.store(keyId, fields)
     return outcome
   }
 
   it(`is exact in ${CHECKS} rejections of random traffic: a request after that time is admitted, and one a second earlier is not`, async () => {
     const counts = new Map<string, number>()
-    const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1)
+    const count = (label: string) => counts.set(label, (counts.get(label) ?? 0) + 1)
     let [rejections, checks] = [0, 0]
     for (const step of fc.sample(aStep, { numRuns: 60_000, seed: SEED })) {
       if (checks === CHECKS) break
       clock.advanceMs(step.passesMs)
       const verdict = await takeOne(replica.quotas, step.keyId, step.rules)
       if (verdict.kind === 'admitted') {
-        if (step.isRefunded) await replica.quotas.refund(step.keyId, chargeOf(verdict), step.rules)
+        if (step.isRefunded) await replica.quotas.refund(step.keyId, requireCharge(verdict), step.rules)
         continue
       }
       rejections += 1
       if (rejections % CHECKED !== 0 && verdict.kind === 'exhausted') continue
 
       const { retryAfterSeconds, quota, kind, window }: Rejection = verdict
-      const what = `${kind} for ${retryAfterSeconds} s at ${quota.nowMs}`
-      expect(retryAfterSeconds, what).to.satisfy(Number.isSafeInteger).and.to.be.at.least(1)
-      expect(await outcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${what}`).to.equal('rejected')
-      expect(await outcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${what}`).to.equal('charged')
-      expect(quota.binding.remaining, what).to.equal(0)
-      expect(quota.binding.resetSeconds - quota.nowMs / 1000, what).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
+      const label = `${kind} for ${retryAfterSeconds} s at ${quota.nowMs}`
+      expect(retryAfterSeconds, label).to.satisfy(Number.isSafeInteger).and.to.be.at.least(1)
+      expect(await getOutcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${label}`).to.equal(
+        'rejected',
+      )
+      expect(await getOutcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${label}`).to.equal('charged')
+      expect(quota.binding.remaining, label).to.equal(0)
+      expect(quota.binding.resetSeconds - quota.nowMs / 1000, label).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
       checks += 1
       count(`${kind}, ${window ?? 'no window'}`)
       if (retryAfterSeconds === 1) count('one second')
     }
     console.error(`      ${checks} checks of ${rejections} rejections: ${JSON.stringify([...counts])}`)
     expect(checks).to.equal(CHECKS)
-    for (const what of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
-      expect(counts.get(what) ?? 0, what).to.be.above(50)
-    expect(await onlooker.client.exists(quotaKey('key_a'))).to.equal(1)
+    for (const label of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
+      expect(counts.get(label) ?? 0, label).to.be.above(50)
+    expect(await observer.client.exists(quotaKey('key_a'))).to.equal(1)
   })
 
   it('is in whole seconds and at least one second, up to the last millisecond', async () => {

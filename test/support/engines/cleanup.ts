@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import { within } from '../until.js'
 
-const CLEANUP_TAKES_AT_MOST_MS = 20_000
+const CLEANUP_TIMEOUT_MS = 20_000
 
 const cleanups = new Set<() => unknown>()
 let isWatchingSignals = false
@@ -9,7 +9,7 @@ let exiting: Promise<void> | undefined
 
 /**
  * Registers a cleanup for the end of the test run, which includes Ctrl-C and SIGTERM. Returns a function that runs it now instead.
- * After SIGKILL, no cleanup runs: `docker.ts` and `redis-process.ts` see to it that nothing is left.
+ * After SIGKILL, no cleanup runs: `docker.ts` and `redis-process.ts` make sure that nothing is left behind.
  */
 export function cleanUpAtEnd<Outcome>(cleanUp: () => Outcome): () => Outcome {
   watchSignals()
@@ -35,9 +35,9 @@ function watchSignals(): void {
   if (isWatchingSignals) return
   isWatchingSignals = true
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // If Ctrl-C is pressed again, the handler is still there, and the cleanup goes on.
+    // If Ctrl-C is pressed again, the handler is still registered, and the cleanup continues.
     process.on(signal, () => {
-      exiting ??= within(CLEANUP_TAKES_AT_MOST_MS, 'clean up after the tests', cleanUpNow())
+      exiting ??= within(CLEANUP_TIMEOUT_MS, 'clean up after the tests', cleanUpNow())
         .catch((error: unknown) => console.error(String(error)))
         .finally(() => process.exit(128 + constants.signals[signal]))
     })

@@ -15,9 +15,9 @@ import type { EngineServer } from './own-engine.js'
 /** Names the test run that a container belongs to: `<host name>/<pid>`. */
 export const RUN_LABEL = 'petstore-test.run'
 
-const DOCKER_RESPONDS_WITHIN_MS = 10_000
-const CONTAINER_STARTS_WITHIN_MS = 60_000
-const LOG_ENDS_WITHIN_MS = 2_000
+const DOCKER_TIMEOUT_MS = 10_000
+const CONTAINER_START_TIMEOUT_MS = 60_000
+const LOG_END_TIMEOUT_MS = 2_000
 const LOG_LINES = 20
 /** This script is not compiled: its path is relative to `dist`. */
 const IMAGE_NAME = fileURLToPath(new URL('../../../../scripts/engines/image-name.sh', import.meta.url))
@@ -27,7 +27,7 @@ export interface ImageChoice {
   readonly variable: string
   readonly official: string
   /** The recipe in scripts/engines. */
-  readonly homeMade: 'mongodb-wire' | 'redis'
+  readonly recipe: 'mongodb-wire' | 'redis'
 }
 
 export interface ContainerPlan {
@@ -53,12 +53,12 @@ export async function findImage(choice: ImageChoice, hasImage = dockerHasImage):
     if (!isThere) throw new Error(`${choice.variable} is ${configured}, but Docker does not have this image`)
     return configured
   }
-  for (const image of [choice.official, homeMadeImage(choice.homeMade)]) if (image && (await hasImage(image))) return image
-  throw new NoEngine(`Docker has no image of ${choice.official} or petstore-test/${choice.homeMade}`)
+  for (const image of [choice.official, getLocalImageName(choice.recipe)]) if (image && (await hasImage(image))) return image
+  throw new NoEngine(`Docker has no image of ${choice.official} or petstore-test/${choice.recipe}`)
 }
 
 /** The name of the image that scripts/set-up-engines.sh builds from the current recipe; `undefined` if it cannot be built here. */
-function homeMadeImage(recipe: string): string | undefined {
+function getLocalImageName(recipe: string): string | undefined {
   const { status, stdout } = spawnSync('bash', [IMAGE_NAME, recipe], { encoding: 'utf8' })
   return status === 0 ? stdout.trim() : undefined
 }
@@ -79,7 +79,7 @@ export async function startContainer({ image, readyLine, innerPort, command }: C
       .withLabels({ [RUN_LABEL]: `${hostname()}/${process.pid}` })
       .withCommand([...command(port)])
       .withWaitStrategy(Wait.forLogMessage(readyLine))
-      .withStartupTimeout(CONTAINER_STARTS_WITHIN_MS)
+      .withStartupTimeout(CONTAINER_START_TIMEOUT_MS)
     await startWithLog(container)
     return { host, port, server: toServer(docker, container) }
   })
@@ -114,7 +114,7 @@ async function startWithLog(container: GenericContainer): Promise<StartedTestCon
     return await container.start()
   } catch (error) {
     // The container has exited by now, so its log ends.
-    if (log) await within(LOG_ENDS_WITHIN_MS, 'the end of the log', finished(log)).catch(() => undefined)
+    if (log) await within(LOG_END_TIMEOUT_MS, 'the end of the log', finished(log)).catch(() => undefined)
     const end = output.trimEnd().split('\n').slice(-LOG_LINES).join('\n')
     throw new Error(`${String(error)}; the end of its log:\n${end || '(empty)'}`, { cause: error })
   }
@@ -124,7 +124,7 @@ function toServer(docker: ContainerRuntimeClient, { id, remove }: LocalContainer
   const container = docker.container.dockerode.getContainer(id)
   return {
     freeze: async () => void (await container.pause()),
-    thaw: async () => void (await container.unpause()),
+    unfreeze: async () => void (await container.unpause()),
     async kill() {
       await container.kill()
       await container.wait()
@@ -141,7 +141,7 @@ async function findDocker(): Promise<ContainerRuntimeClient> {
 }
 
 async function connectToDocker(): Promise<ContainerRuntimeClient> {
-  const client = await within(DOCKER_RESPONDS_WITHIN_MS, 'Docker responds', getContainerRuntimeClient()).catch((cause: unknown) => {
+  const client = await within(DOCKER_TIMEOUT_MS, 'Docker responds', getContainerRuntimeClient()).catch((cause: unknown) => {
     throw new NoEngine('Docker does not respond', { cause })
   })
   const { DOCKER_HOST } = process.env
@@ -155,11 +155,11 @@ async function connectToDocker(): Promise<ContainerRuntimeClient> {
 
 async function removeContainersOfKilledRuns(client: ContainerRuntimeClient): Promise<void> {
   const labelled = await client.container.dockerode.listContainers({ all: true, filters: { label: [RUN_LABEL] } })
-  const leftovers = labelled.filter(({ Labels }) => {
+  const orphanedContainers = labelled.filter(({ Labels }) => {
     const [, host, pid] = /^(.*)\/(\d+)$/.exec(Labels[RUN_LABEL] ?? '') ?? []
     return host === hostname() && !isRunning(Number(pid))
   })
-  await Promise.all(leftovers.map(({ Id }) => removeContainer(client, Id)))
+  await Promise.all(orphanedContainers.map(({ Id }) => removeContainer(client, Id)))
 }
 
 function isRunning(pid: number): boolean {

@@ -16,7 +16,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Starts a server on a free port. If another process was faster, tries other ports. */
+/** Starts a server on a free port. If another process takes the port first, tries other ports. */
 export async function onFreePort<Started>(start: (port: number) => Promise<Started>): Promise<Started> {
   for (let attemptsLeft = 4; ; attemptsLeft--) {
     const port = await freePort()

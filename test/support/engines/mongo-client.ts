@@ -1,6 +1,6 @@
 import { MongoClient } from 'mongodb'
 
-const RESPONDS_WITHIN_MS = 5_000
+const RESPONSE_TIMEOUT_MS = 5_000
 
 export async function pingMongo(url: string): Promise<void> {
   await withMongo(url, (client) => client.db('admin').command({ ping: 1 }))
@@ -15,7 +15,7 @@ export async function dropMongoDatabase(url: string): Promise<void> {
 export async function withMongo<Outcome>(
   url: string,
   work: (client: MongoClient) => Promise<Outcome>,
-  withinMs = RESPONDS_WITHIN_MS,
+  withinMs = RESPONSE_TIMEOUT_MS,
 ): Promise<Outcome> {
   const client = new MongoClient(url, { serverSelectionTimeoutMS: withinMs, connectTimeoutMS: withinMs, socketTimeoutMS: withinMs })
   try {

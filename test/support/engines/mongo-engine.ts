@@ -31,10 +31,10 @@ export async function anOwnMongo(context: Mocha.Context): Promise<OwnEngine> {
 }
 
 async function startMongoContainer(): Promise<StartedEngine> {
-  const image = await findImage({ variable: 'MONGODB_IMAGE', official: 'mongo:8', homeMade: 'mongodb-wire' })
-  const isHomeMade = image.startsWith('petstore-test/')
-  const { host, port, server } = await startContainer({ image, ...(isHomeMade ? mongodbWire : mongoReplicaSet) })
-  if (!isHomeMade) await initiateReplicaSet(host, port)
+  const image = await findImage({ variable: 'MONGODB_IMAGE', official: 'mongo:8', recipe: 'mongodb-wire' })
+  const isBuiltLocally = image.startsWith('petstore-test/')
+  const { host, port, server } = await startContainer({ image, ...(isBuiltLocally ? mongodbWire : mongoReplicaSet) })
+  if (!isBuiltLocally) await initiateReplicaSet(host, port)
   const url = `mongodb://${host}:${port}`
   await untilItResponds(url, pingMongo)
   return { url, description: `${image} in Docker`, server }

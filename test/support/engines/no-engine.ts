@@ -2,7 +2,7 @@ import { skipFor } from '../skip.js'
 import type { StartedEngine } from './own-engine.js'
 
 const TO_RUN_THEM = 'run scripts/set-up-engines.sh (as root on Debian, or with Docker), or set MONGODB_URL and REDIS_URL'
-const START_TAKES_AT_MOST_MS = 90_000
+const START_TIMEOUT_MS = 90_000
 
 /** This machine has no engine, so the tests are skipped. Any other error in a `before` hook fails them. */
 export class NoEngine extends Error {
@@ -26,7 +26,7 @@ export async function firstAvailable<Engine>(...attempts: readonly (() => Promis
 /** Gives a hook or test more time to start an engine. Skips its tests if there is none. */
 export async function withEngine<Engine>(context: Mocha.Context, start: () => Promise<Engine>, toRunThem = TO_RUN_THEM): Promise<Engine> {
   const limitMs = context.timeout()
-  if (limitMs > 0) context.timeout(limitMs + START_TAKES_AT_MOST_MS)
+  if (limitMs > 0) context.timeout(limitMs + START_TIMEOUT_MS)
   try {
     return await start()
   } catch (error) {

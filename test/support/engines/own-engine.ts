@@ -6,7 +6,7 @@ export interface OwnEngine {
   readonly url: string
   /** The server keeps its connections and does not respond. */
   freeze(): Promise<void>
-  thaw(): Promise<void>
+  unfreeze(): Promise<void>
   /** Ends the server like SIGKILL. It keeps its data. */
   kill(): Promise<void>
   /** Starts the server after a kill or a freeze. Resolves when it responds. */
@@ -25,7 +25,7 @@ export interface StartedEngine {
   readonly server: EngineServer
 }
 
-const RESPONDS_WITHIN_MS = 60_000
+const RESPONSE_TIMEOUT_MS = 60_000
 
 export function toOwnEngine({ url, server }: StartedEngine, ping: (url: string) => Promise<void>): OwnEngine {
   let state: 'running' | 'frozen' | 'killed' | 'stopped' = 'running'
@@ -36,9 +36,9 @@ export function toOwnEngine({ url, server }: StartedEngine, ping: (url: string) 
       await server.freeze()
       state = 'frozen'
     },
-    async thaw() {
+    async unfreeze() {
       if (state !== 'frozen') return
-      await server.thaw()
+      await server.unfreeze()
       state = 'running'
     },
     async kill() {
@@ -48,7 +48,7 @@ export function toOwnEngine({ url, server }: StartedEngine, ping: (url: string) 
     },
     async start() {
       if (state === 'stopped') throw new Error(`The engine at ${url} was stopped and cannot be started again`)
-      if (state === 'frozen') await server.thaw()
+      if (state === 'frozen') await server.unfreeze()
       if (state === 'killed') await server.start()
       state = 'running'
       await untilItResponds(url, ping)
@@ -67,7 +67,7 @@ export async function untilItResponds(url: string, ping: (url: string) => Promis
     lastError = await ping(url).catch((error: unknown) => error)
     return lastError === undefined
   }
-  await until(`${url} responds`, responds, RESPONDS_WITHIN_MS).catch(() => {
+  await until(`${url} responds`, responds, RESPONSE_TIMEOUT_MS).catch(() => {
     throw new Error(`${url} does not respond: ${String(lastError)}`, { cause: lastError })
   })
 }

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 
-const RESPONDS_WITHIN_MS = 2_000
+const RESPONSE_TIMEOUT_MS = 2_000
 
 export async function pingRedis(url: string): Promise<void> {
   await withRedis(url, (client) => client.ping())
@@ -27,7 +27,7 @@ export async function countCommands(url: string): Promise<number> {
 export async function withRedis<Outcome>(
   url: string,
   work: (client: Redis) => Promise<Outcome>,
-  withinMs = RESPONDS_WITHIN_MS,
+  withinMs = RESPONSE_TIMEOUT_MS,
 ): Promise<Outcome> {
   const limits = { connectTimeout: withinMs, commandTimeout: withinMs, disconnectTimeout: withinMs }
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, ...limits })

@@ -6,7 +6,7 @@ import { toOwnEngine, untilItResponds } from './own-engine.js'
 import { flushRedisDatabase, isEmptyRedisDatabase, pingRedis } from './redis-client.js'
 import { redisArguments, startRedisProcess } from './redis-process.js'
 
-/** Redis has 16 databases by default. Database 0 is left to other users of a configured server. */
+/** Redis has 16 databases by default. Database 0 is reserved for other users of a configured server. */
 const DATABASE_NUMBERS = Array.from({ length: 15 }, (_, index) => index + 1)
 
 /** A database that belongs to one suite, on a server that the whole test run shares. It is empty at first. */
@@ -22,12 +22,12 @@ export async function aRedisDatabase(context: Mocha.Context): Promise<RedisDatab
   return withEngine(context, async () => {
     const url = await takeEmptyDatabase(await findSharedServer())
     const flush = () => flushRedisDatabase(url)
-    const flushForGood = process.env['REDIS_URL'] ? cleanUpAtEnd(flush) : flush
+    const flushAtEnd = process.env['REDIS_URL'] ? cleanUpAtEnd(flush) : flush
     return {
       url,
       flush,
       async release() {
-        await flushForGood()
+        await flushAtEnd()
         taken.delete(url)
       },
     }
@@ -48,7 +48,7 @@ export async function anOwnRedis(context: Mocha.Context, extraArgs: readonly str
 }
 
 async function startRedisContainer(extraArgs: readonly string[] = []): Promise<StartedEngine> {
-  const image = await findImage({ variable: 'REDIS_IMAGE', official: 'redis:7', homeMade: 'redis' })
+  const image = await findImage({ variable: 'REDIS_IMAGE', official: 'redis:7', recipe: 'redis' })
   const { host, port, server } = await startContainer({
     image,
     readyLine: /Ready to accept connections/,
@@ -65,7 +65,7 @@ const findSharedServer = shareServer('REDIS_URL', pingRedis, () => firstAvailabl
 
 const taken = new Set<string>()
 
-/** A configured server may have other users: their data is left alone. */
+/** A configured server may have other users: their data stays unchanged. */
 async function takeEmptyDatabase(serverUrl: string): Promise<string> {
   for (const number of DATABASE_NUMBERS) {
     const url = withDatabaseNumber(serverUrl, number)

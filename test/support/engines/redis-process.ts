@@ -11,7 +11,7 @@ import { onFreePort } from './free-port.js'
 import { NoEngine } from './no-engine.js'
 import type { EngineServer, StartedEngine } from './own-engine.js'
 
-const STARTS_WITHIN_MS = 60_000
+const START_TIMEOUT_MS = 60_000
 
 /** Persists nothing unless `extraArgs` say otherwise. Throws `NoEngine` if redis-server is not installed. */
 export async function startRedisProcess(extraArgs: readonly string[] = []): Promise<StartedEngine> {
@@ -57,7 +57,7 @@ export async function startRedisServer(
     child.unref()
     await once(child, 'spawn')
     const isReady = () => readFileSync(logFile, 'utf8').includes(readyLine)
-    await until('redis-server is ready', () => !isRunning() || isReady(), STARTS_WITHIN_MS)
+    await until('redis-server is ready', () => !isRunning() || isReady(), START_TIMEOUT_MS)
     if (!isRunning()) throw new Error(`redis-server exited:\n${readFileSync(logFile, 'utf8')}`)
   }
 
@@ -69,7 +69,7 @@ export async function startRedisServer(
   }
   return {
     freeze: async () => void child?.kill('SIGSTOP'),
-    thaw: async () => void child?.kill('SIGCONT'),
+    unfreeze: async () => void child?.kill('SIGCONT'),
     kill,
     start,
     stop,

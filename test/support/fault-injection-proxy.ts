@@ -5,38 +5,41 @@ import { connect, createServer } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { TlsServerOptions } from './certificate-authority.js'
 
-/** Forwards TCP connections from 127.0.0.1 to a server, and fails in the ways in which networks fail. */
-export interface FaultProxy {
+/** Forwards TCP connections from 127.0.0.1 to a server, and simulates network failures. */
+export interface FaultInjectionProxy {
   readonly port: number
   /** `127.0.0.1:port` */
   readonly address: string
   /** Number of connections so far. */
   readonly connections: number
-  /** Delays what the server sends, on all connections, and keeps its order. */
+  /** Delay for everything that the server sends, on all connections. Keeps the order. */
   delayMs: number
-  /** Forwards nothing any more, on open and new connections, and closes none: like a lost route or a firewall. */
-  fallSilent(): void
-  /** Still forwards what clients send, but nothing that the server sends, on open and new connections. */
-  dropReplies(): void
-  /** Forwards new connections, to `target` if given. Connections with a fault keep it. */
-  pass(target?: string): void
+  /** Drops all traffic on open and new connections, and closes none of them, like a firewall that drops packets. */
+  stopForwarding(): void
+  /** Forwards what clients send but drops what the server sends, on open and new connections. */
+  dropResponses(): void
+  /** Forwards new connections, to `target` if given. Connections that were open during a fault stay affected by it. */
+  resume(target?: string): void
   /** Closes all open connections. */
-  cut(): void
+  closeConnections(): void
   close(): Promise<void>
 }
 
-export interface FaultProxyOptions {
-  /** Called with what clients send. If it returns true, the proxy falls silent and does not forward it. */
-  readonly silencedBy?: (sent: Buffer) => boolean
+export interface FaultInjectionProxyOptions {
+  /** Called with each chunk that a client sends. If it returns true, the proxy calls `stopForwarding` and drops the chunk. */
+  readonly stopForwardingOn?: (sent: Buffer) => boolean
   /** Accepts TLS connections with client certificates and forwards the decrypted bytes. */
   readonly tls?: TlsServerOptions
 }
 
 /** `target`: a URL with host and port. */
-export async function startFaultProxy(target: string, { silencedBy = () => false, tls }: FaultProxyOptions = {}): Promise<FaultProxy> {
+export async function startFaultInjectionProxy(
+  target: string,
+  { stopForwardingOn = () => false, tls }: FaultInjectionProxyOptions = {},
+): Promise<FaultInjectionProxy> {
   const sockets = new Set<Socket>()
   let server = new URL(target)
-  let faults = { isSilent: false, dropsReplies: false }
+  let mode = { isBlocked: false, dropsResponses: false }
   let connections = 0
 
   const keep = (socket: Socket) => {
@@ -47,20 +50,20 @@ export async function startFaultProxy(target: string, { silencedBy = () => false
   const forward = (client: Socket) => {
     connections += 1
     keep(client)
-    if (faults.isSilent) return
+    if (mode.isBlocked) return
     const upstream = keep(connect(Number(server.port), server.hostname))
-    const own = faults
+    const ownMode = mode
     client.on('data', (chunk: Buffer) => {
-      if (!own.isSilent && silencedBy(chunk)) proxy.fallSilent()
-      if (!own.isSilent) upstream.write(chunk)
+      if (!ownMode.isBlocked && stopForwardingOn(chunk)) proxy.stopForwarding()
+      if (!ownMode.isBlocked) upstream.write(chunk)
     })
     upstream.on('data', (chunk) => {
-      const reply = () => own.isSilent || own.dropsReplies || client.destroyed || client.write(chunk)
+      const reply = () => ownMode.isBlocked || ownMode.dropsResponses || client.destroyed || client.write(chunk)
       if (proxy.delayMs > 0) setTimeout(reply, proxy.delayMs)
       else reply()
     })
-    client.on('close', () => own.isSilent || upstream.destroy())
-    upstream.on('close', () => own.isSilent || client.destroy())
+    client.on('close', () => ownMode.isBlocked || upstream.destroy())
+    upstream.on('close', () => ownMode.isBlocked || client.destroy())
   }
   const listener = tls ? createTlsServer(toTlsOptions(tls), forward) : createServer(forward)
   // A failed handshake closes only its own connection.
@@ -69,28 +72,28 @@ export async function startFaultProxy(target: string, { silencedBy = () => false
   await once(listener, 'listening')
   const { port } = listener.address() as AddressInfo
 
-  const proxy: FaultProxy = {
+  const proxy: FaultInjectionProxy = {
     port,
     address: `127.0.0.1:${port}`,
     get connections() {
       return connections
     },
     delayMs: 0,
-    fallSilent() {
-      faults.isSilent = true
+    stopForwarding() {
+      mode.isBlocked = true
     },
-    dropReplies() {
-      faults.dropsReplies = true
+    dropResponses() {
+      mode.dropsResponses = true
     },
-    pass(newTarget) {
+    resume(newTarget) {
       if (newTarget !== undefined) server = new URL(newTarget)
-      faults = { isSilent: false, dropsReplies: false }
+      mode = { isBlocked: false, dropsResponses: false }
     },
-    cut() {
+    closeConnections() {
       for (const socket of sockets) socket.destroy()
     },
     async close() {
-      proxy.cut()
+      proxy.closeConnections()
       listener.close()
       await once(listener, 'close')
     },

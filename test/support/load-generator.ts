@@ -1,31 +1,31 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, request } from 'node:http'
 
-/** One request of a load test, with its response. */
+/** One request that the load generator sent, with its response. */
 export interface Hit {
   readonly url: string
   /** Absent if the connection failed. */
   readonly status?: number
   readonly headers: IncomingHttpHeaders
   /** Both on the clock of `performance.now()`. */
-  readonly beganMs: number
+  readonly startMs: number
   readonly endMs: number
 }
 
-export interface HammerOptions {
+export interface LoadGeneratorOptions {
   /** Returns the secret for the next request. */
   readonly key: () => string
   readonly clientsEach: number
-  /** The number of requests of all clients together. Without it, they send requests until `stop`. */
+  /** Total number of requests of all clients. By default, clients send requests until `stop`. */
   readonly atMost?: number
-  /** The minimum time between the starts of two requests of a client. Without it, a client sends one request after the other. */
+  /** The minimum time between the starts of two requests of a client. By default, a client does not pause. */
   readonly everyMs?: number
-  /** Returns more headers for the next request. */
+  /** Returns additional headers for the next request. */
   readonly headers?: () => Readonly<Record<string, string>>
 }
 
-/** Clients of several replicas, each with a persistent connection of its own. */
-export class Hammer {
+/** Sends requests from several clients to each replica. Each client has its own persistent connection. */
+export class LoadGenerator {
   readonly hits: Hit[] = []
   /** Resolves when every client has the response to its last request. */
   readonly done: Promise<void>
@@ -34,7 +34,7 @@ export class Hammer {
 
   constructor(
     urls: readonly string[],
-    private readonly options: HammerOptions,
+    private readonly options: LoadGeneratorOptions,
   ) {
     this.#left = options.atMost ?? Number.POSITIVE_INFINITY
     const clients = urls.flatMap((url) => Array.from({ length: options.clientsEach }, () => this.#client(url)))
@@ -55,12 +55,12 @@ export class Hammer {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (this.#left > 0 && !this.#isStopped) {
       this.#left -= 1
-      const beganMs = performance.now()
+      const startMs = performance.now()
       const headers = { ...this.options.headers?.(), authorization: `Bearer ${this.options.key()}` }
       const response = await sendGet(url, agent, headers).catch(() => ({ headers: {} }))
       const endMs = performance.now()
-      this.hits.push({ url, ...response, beganMs, endMs })
-      const pauseMs = (this.options.everyMs ?? 0) - (endMs - beganMs)
+      this.hits.push({ url, ...response, startMs, endMs })
+      const pauseMs = (this.options.everyMs ?? 0) - (endMs - startMs)
       if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
     agent.destroy()
@@ -82,7 +82,7 @@ async function sendGet(url: string, agent: Agent, headers: Record<string, string
 
 /** Describes the response times for people. No test depends on them. */
 export function describeLatencies(hits: readonly Hit[]): string {
-  const sorted = hits.map(({ beganMs, endMs }) => endMs - beganMs).toSorted((a, b) => a - b)
+  const sorted = hits.map(({ startMs, endMs }) => endMs - startMs).toSorted((a, b) => a - b)
   const at = (part: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(1)
   return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`
 }
