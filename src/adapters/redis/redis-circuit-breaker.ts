@@ -89,7 +89,7 @@ export class RedisCircuitBreaker {
    * command's key: if one node of a Redis Cluster fails, the breaker stays open until that node responds.
    */
   async call<Reply>(command: (client: RedisClient) => Promise<Reply>, hashTag?: string): Promise<Reply> {
-    if (!this.#isUp) throw new RedisUnavailable(`Redis is unavailable (${this.#lastReason})`, { maybeExecuted: false })
+    if (!this.#isUp) throw new RedisUnavailable(this.#lastReason, { maybeExecuted: false })
     try {
       return await withinMs(RESPONSE_TIMEOUT_MS, command(this.client))
     } catch (error) {
