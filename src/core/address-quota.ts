@@ -1,5 +1,5 @@
 import type { WindowQuota } from './quota.js'
-import { windowNumber, windowResetSeconds } from './window.js'
+import { getWindowNumber, getWindowResetSeconds } from './window.js'
 
 /** The failed authentications that an IP address has left in the current minute. */
 export interface AddressQuota extends WindowQuota {
@@ -9,12 +9,12 @@ export interface AddressQuota extends WindowQuota {
 
 /** Returns the key of the counter for an IP address and the minute of `nowMs` (Unix time in milliseconds). */
 export function toFailureBucketKey(address: string, nowMs: number): string {
-  return `${address} ${windowNumber('minute', { nowMs, phaseSeconds: 0 })}`
+  return `${address} ${getWindowNumber('minute', { nowMs, phaseSeconds: 0 })}`
 }
 
 /** Returns the quota after `failureCount` failures in the minute of `nowMs` (Unix time in milliseconds), with a limit of `perMinute`. */
 export function toAddressQuota(failureCount: number, perMinute: number, nowMs: number): AddressQuota {
   const at = { nowMs, phaseSeconds: 0 }
-  const resetSeconds = windowResetSeconds('minute', windowNumber('minute', at), at)
+  const resetSeconds = getWindowResetSeconds('minute', getWindowNumber('minute', at), at)
   return { nowMs, limit: perMinute, remaining: Math.max(0, perMinute - failureCount), resetSeconds }
 }

@@ -1,5 +1,5 @@
 import type { Instant, WindowName, WindowNumbers } from './window.js'
-import { mapWindows, WINDOWS, windowNumber, windowResetSeconds } from './window.js'
+import { mapWindows, WINDOWS, getWindowNumber, getWindowResetSeconds } from './window.js'
 
 /**
  * Decides requests. Pure: the same state, rules and instant always give the same verdict.
@@ -212,7 +212,7 @@ export function rollForward(stored: QuotaState | undefined, ban: BanRules, at: I
 
 /** If the clock steps back to before the start of a window, as in a failover, that window must not start again. */
 function currentWindow(name: WindowName, stored: QuotaState | undefined, at: Instant): number {
-  const byClock = windowNumber(name, at)
+  const byClock = getWindowNumber(name, at)
   return stored?.window[name] === byClock + 1 ? byClock + 1 : byClock
 }
 
@@ -231,14 +231,14 @@ function addRejection(state: QuotaState, rules: QuotaRules, at: Instant): QuotaS
 function addStrikes(state: QuotaState, count: number, rules: QuotaRules, { nowMs }: Instant): QuotaState {
   const { ban } = rules
   const strikes = state.strikes + count
-  if (strikes < strikesToBan(rules)) return { ...state, strikes }
+  if (strikes < countStrikesToBan(rules)) return { ...state, strikes }
   const banMs = Math.min(ban.firstMs * 2 ** state.banLevel, ban.longestMs)
   const { window, used, keyVersion } = state
   return { window, used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1, keyVersion }
 }
 
 /** Returns the number of strikes in one minute at which a key is banned. */
-export function strikesToBan({ ban, limits }: Pick<QuotaRules, 'ban' | 'limits'>): number {
+export function countStrikesToBan({ ban, limits }: Pick<QuotaRules, 'ban' | 'limits'>): number {
   return Math.max(ban.minStrikes, limits.minute)
 }
 
@@ -261,7 +261,7 @@ function toRejectedQuota(
 ): { quota: Quota; admittedAgainMs: number; window: WindowName | undefined } {
   const banEndsMs = isBanned(state, at) ? state.bannedUntilMs : 0
   const [last] = listExhaustedWindows(state, limits)
-    .map((name) => ({ name, resetMs: windowResetSeconds(name, state.window[name], at) * 1000 }))
+    .map((name) => ({ name, resetMs: getWindowResetSeconds(name, state.window[name], at) * 1000 }))
     .toSorted((a, b) => b.resetMs - a.resetMs)
   const admittedAgainMs = Math.max(banEndsMs, last?.resetMs ?? 0)
   const window = last?.resetMs === admittedAgainMs ? last.name : undefined
@@ -276,7 +276,7 @@ function toQuota(state: QuotaState, limits: Limits, at: Instant): Quota {
   const { minute, day } = mapWindows<WindowQuota>((name) => ({
     limit: limits[name],
     remaining: Math.max(0, limits[name] - state.used[name]),
-    resetSeconds: windowResetSeconds(name, state.window[name], at),
+    resetSeconds: getWindowResetSeconds(name, state.window[name], at),
   }))
   return { nowMs: at.nowMs, minute, day, binding: minute.remaining < day.remaining ? minute : day }
 }

@@ -13,7 +13,7 @@ export function mapWindows<Value>(toValue: (name: WindowName) => Value): Readonl
 export interface Instant {
   /** Unix time in milliseconds. */
   readonly nowMs: number
-  /** 0 to 59, from `minutePhaseSeconds`. */
+  /** 0 to 59, from `getMinutePhaseSeconds`. */
   readonly phaseSeconds: number
 }
 
@@ -21,18 +21,18 @@ export interface Instant {
 export type WindowNumbers = Readonly<Record<WindowName, number>>
 
 /** Returns 0 to 59, FNV-1a over the key ID. Spreads keys over the minute, so that clients do not all return in the same second. */
-export function minutePhaseSeconds(keyId: string): number {
+export function getMinutePhaseSeconds(keyId: string): number {
   let hash = 0x811c9dc5
   for (const character of keyId) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0
   return hash % WINDOWS.minute.seconds
 }
 
-export function windowNumber(name: WindowName, at: Instant): number {
+export function getWindowNumber(name: WindowName, at: Instant): number {
   return Math.floor((Math.floor(at.nowMs / 1000) + getPhaseSeconds(name, at)) / WINDOWS[name].seconds)
 }
 
 /** Unix time in whole seconds at which a window ends. */
-export function windowResetSeconds(name: WindowName, number: number, at: Pick<Instant, 'phaseSeconds'>): number {
+export function getWindowResetSeconds(name: WindowName, number: number, at: Pick<Instant, 'phaseSeconds'>): number {
   return (number + 1) * WINDOWS[name].seconds - getPhaseSeconds(name, at)
 }
 

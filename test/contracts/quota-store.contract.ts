@@ -4,7 +4,7 @@ import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { Charge, Limits, Quota, QuotaRules, QuotaState, Verdict } from '../../src/core/quota.js'
 import type { Instant, WindowName } from '../../src/core/window.js'
 import { decide, refund } from '../../src/core/quota.js'
-import { minutePhaseSeconds, windowResetSeconds } from '../../src/core/window.js'
+import { getMinutePhaseSeconds, getWindowResetSeconds } from '../../src/core/window.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { takeOne } from '../support/take-one.js'
 import { someBanRules, someQuotaRules } from '../support/builders.js'
@@ -299,11 +299,11 @@ class Oracle {
     if (!state) return 0
     if (moment === 'ban end') return state.bannedUntilMs
     if (moment === 'ban forgotten') return state.bannedUntilMs + RULES.ban.forgetAfterMs
-    return windowResetSeconds(moment, state.window[moment], this.#at(keyId)) * 1000
+    return getWindowResetSeconds(moment, state.window[moment], this.#at(keyId)) * 1000
   }
 
   #at(keyId: string): Instant {
-    return { nowMs: this.clock.nowMs(), phaseSeconds: minutePhaseSeconds(keyId) }
+    return { nowMs: this.clock.nowMs(), phaseSeconds: getMinutePhaseSeconds(keyId) }
   }
 }
 

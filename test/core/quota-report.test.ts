@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { QuotaState, UsageDelta } from '../../src/core/quota.js'
 import { decide, isStale, reconcile, toUsage, unban } from '../../src/core/quota.js'
-import { windowNumber } from '../../src/core/window.js'
+import { getWindowNumber } from '../../src/core/window.js'
 import { someBanRules, someQuotaRules } from '../support/builders.js'
 
 const MIDNIGHT_MS = Date.UTC(2026, 10, 23)
@@ -15,7 +15,7 @@ function at(nowMs: number) {
 }
 
 function aState(overrides: Partial<QuotaState> = {}, nowMs = NOON_MS): QuotaState {
-  const window = { minute: windowNumber('minute', at(nowMs)), day: windowNumber('day', at(nowMs)) }
+  const window = { minute: getWindowNumber('minute', at(nowMs)), day: getWindowNumber('day', at(nowMs)) }
   return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 3, ...overrides }
 }
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { decide, expiresAtMs, refund } from '../../src/core/quota.js'
 import type { BanRules, Charge, Limits, Quota, QuotaRules, QuotaState, Verdict } from '../../src/core/quota.js'
 import type { Instant, WindowName } from '../../src/core/window.js'
-import { windowNumber, windowResetSeconds } from '../../src/core/window.js'
+import { getWindowNumber, getWindowResetSeconds } from '../../src/core/window.js'
 import { SlowQuotaModel } from './slow-quota-model.js'
 
 const WINDOWS = ['minute', 'day'] as const
@@ -53,7 +53,8 @@ describe('quota decisions on random traffic', function () {
         if (endTogether(event)) covered.add('exhausted windows that end together')
         for (const { level } of model.bans.slice(bansBefore)) covered.add(describeBan(level, bansBefore, event.rules))
         for (const name of WINDOWS) {
-          if (windowNumber(name, { ...event.at, nowMs: latestMs }) > windowNumber(name, event.at)) covered.add(`clock before the ${name}`)
+          if (getWindowNumber(name, { ...event.at, nowMs: latestMs }) > getWindowNumber(name, event.at))
+            covered.add(`clock before the ${name}`)
         }
         latestMs = Math.max(latestMs, event.at.nowMs)
       }
@@ -254,7 +255,7 @@ function play(traffic: Traffic): (TakeEvent | RefundEvent)[] {
     if ('retryAfterSeconds' in verdict) retryAfterSeconds = verdict.retryAfterSeconds
     events.push({ kind: 'taken', at, rules, before, state, quota: verdict.quota, verdict })
   }
-  const endMs = (name: WindowName) => windowResetSeconds(name, windowNumber(name, { nowMs, phaseSeconds }), { phaseSeconds }) * 1000
+  const endMs = (name: WindowName) => getWindowResetSeconds(name, getWindowNumber(name, { nowMs, phaseSeconds }), { phaseSeconds }) * 1000
 
   for (const each of traffic.steps) {
     switch (each.kind) {

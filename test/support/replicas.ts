@@ -1,4 +1,4 @@
-import { minutePhaseSeconds } from '../../src/core/window.js'
+import { getMinutePhaseSeconds } from '../../src/core/window.js'
 import type { MongoDatabase } from './engines/mongo-engine.js'
 import type { ServiceProcess, Settings } from './process.js'
 import { runPetstoreJson, startService } from './process.js'
@@ -64,12 +64,12 @@ export async function freeKeyWithTime(settings: Settings, secondsLeft: number, l
 }
 
 export function secondsLeftInMinute(keyId: string): number {
-  return 60 - ((Date.now() / 1000 + minutePhaseSeconds(keyId)) % 60)
+  return 60 - ((Date.now() / 1000 + getMinutePhaseSeconds(keyId)) % 60)
 }
 
 /** The number of the key's current minute. */
 export function getMinuteNumber(keyId: string): number {
-  return Math.floor((Math.floor(Date.now() / 1000) + minutePhaseSeconds(keyId)) / 60)
+  return Math.floor((Math.floor(Date.now() / 1000) + getMinutePhaseSeconds(keyId)) / 60)
 }
 
 /** What `petstore keys usage --json` prints. */

@@ -4,7 +4,7 @@ import type { QuotaStore, StaleKeyRecord } from '../../core/ports/quota-store.js
 import type { BanRules, Charge, KeyVersion, Quota, QuotaRules, QuotaState, QuotaUsage, Verdict } from '../../core/quota.js'
 import { decide, expiresAtMs, isBanned, isStale, refund, toUsage, unban } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
-import { minutePhaseSeconds } from '../../core/window.js'
+import { getMinutePhaseSeconds } from '../../core/window.js'
 import { ExpiringMap } from './expiring-map.js'
 
 /** Longer than any replica caches the record of a key. */
@@ -59,7 +59,7 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
   }
 
   #now(keyId: string): Instant {
-    return { nowMs: this.clock.nowMs(), phaseSeconds: minutePhaseSeconds(keyId) }
+    return { nowMs: this.clock.nowMs(), phaseSeconds: getMinutePhaseSeconds(keyId) }
   }
 
   #keep(keyId: string, state: QuotaState, ban: Pick<BanRules, 'forgetAfterMs'>, { nowMs }: Instant): void {

@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/ports/clock.js'
 import type { KeyVersion, QuotaRules, QuotaState, UsageDelta } from '../../core/quota.js'
-import { strikesToBan } from '../../core/quota.js'
+import { countStrikesToBan } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
-import { minutePhaseSeconds } from '../../core/window.js'
+import { getMinutePhaseSeconds } from '../../core/window.js'
 import { FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
 
@@ -92,8 +92,8 @@ export class QuotaHash {
   #run(keyId: string, args: ScriptArguments, hash = quotaKey(keyId)): Promise<ScriptReply> {
     const derived = {
       nowMs: this.clock?.nowMs(),
-      phaseSeconds: minutePhaseSeconds(keyId),
-      strikesToBan: args.rules && strikesToBan(args.rules),
+      phaseSeconds: getMinutePhaseSeconds(keyId),
+      strikesToBan: args.rules && countStrikesToBan(args.rules),
     }
     return this.#script(hash, JSON.stringify({ ...args, ...derived }))
   }
@@ -109,7 +109,7 @@ function toStateReply(keyId: string, [nowMs = 0, ...values]: readonly number[]):
   const fields = Object.fromEntries(names.map((name, index) => [name, values[index] ?? 0])) as Record<keyof typeof FIELDS, number>
   const { minute, minuteUsed, day, dayUsed, firstRejectionMs, ...same } = fields
   return {
-    at: { nowMs, phaseSeconds: minutePhaseSeconds(keyId) },
+    at: { nowMs, phaseSeconds: getMinutePhaseSeconds(keyId) },
     state: {
       window: { minute, day },
       used: { minute: minuteUsed, day: dayUsed },

@@ -2,7 +2,7 @@ import type { Clock } from '../../core/ports/clock.js'
 import { QuotaHash } from './quota-hash.js'
 import { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import type { RedisClient } from './redis-client.js'
-import { makeRedisClient } from './redis-client.js'
+import { makeRedisClient } from './make-redis-client.js'
 
 /** The maximum time that the service waits for Redis when it starts. */
 const START_TIMEOUT_MS = 1_500

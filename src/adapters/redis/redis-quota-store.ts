@@ -4,9 +4,9 @@ import type { QuotaStore, StaleKeyRecord } from '../../core/ports/quota-store.js
 import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, UsageDelta, Verdict } from '../../core/quota.js'
 import { toRefundDelta, toUsage, toVerdict } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
-import { minutePhaseSeconds } from '../../core/window.js'
-import type { StateReply } from './quota-hash.js'
-import type { RedisConnection } from './redis-connection.js'
+import { getMinutePhaseSeconds } from '../../core/window.js'
+import type { QuotaHash, StateReply } from './quota-hash.js'
+import type { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import { SharedClock } from './shared-clock.js'
 
 /** If more keys are in use, the state of the least recently used ones is unknown when an outage begins. */
@@ -14,13 +14,13 @@ const KNOWN_KEYS = 50_000
 
 /** Quotas that all replicas share: each decision is one round trip. Every method throws `RedisUnavailable` during an outage. */
 export class RedisQuotaStore implements QuotaStore {
-  readonly #redis: RedisConnection
+  readonly #redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash }
   readonly #clock: Clock
   readonly #sharedClock: SharedClock
   readonly #lastStates = new LRUCache<string, QuotaState>({ max: KNOWN_KEYS })
 
   /** `clock`: the local clock of this replica. */
-  constructor(redis: RedisConnection, clock: Clock) {
+  constructor(redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash }, clock: Clock) {
     this.#redis = redis
     this.#clock = clock
     this.#sharedClock = new SharedClock(clock)
@@ -58,7 +58,7 @@ export class RedisQuotaStore implements QuotaStore {
 
   /** The current time on the clock of Redis, estimated from its last reply. */
   now(keyId: string): Instant {
-    return { nowMs: this.#sharedClock.nowMs(), phaseSeconds: minutePhaseSeconds(keyId) }
+    return { nowMs: this.#sharedClock.nowMs(), phaseSeconds: getMinutePhaseSeconds(keyId) }
   }
 
   async #call<Reply extends StateReply>(keyId: string, command: () => Promise<Reply>): Promise<Reply> {

@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import type { TakeReply } from '../../../src/adapters/redis/quota-hash.js'
 import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
-import { makeRedisClient } from '../../../src/adapters/redis/redis-client.js'
+import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
 import type { KeyVersion, QuotaRules, QuotaState, UsageDelta, Verdict } from '../../../src/core/quota.js'
 import { decide, isBanned, isStale, reconcile, rollForward, toRefundDelta, unban } from '../../../src/core/quota.js'
-import { minutePhaseSeconds, windowNumber } from '../../../src/core/window.js'
+import { getMinutePhaseSeconds, getWindowNumber } from '../../../src/core/window.js'
 import { someBanRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
@@ -159,9 +159,9 @@ function toKeyVersion({ version, justRead }: Step): KeyVersion {
 }
 
 function toDelta({ keyId, delta }: Step, nowMs: number): UsageDelta {
-  const at = { nowMs, phaseSeconds: minutePhaseSeconds(keyId) }
+  const at = { nowMs, phaseSeconds: getMinutePhaseSeconds(keyId) }
   return {
-    window: { minute: windowNumber('minute', at) - delta.minutesAgo, day: windowNumber('day', at) - delta.daysAgo },
+    window: { minute: getWindowNumber('minute', at) - delta.minutesAgo, day: getWindowNumber('day', at) - delta.daysAgo },
     strikes: delta.strikes,
     used: { minute: delta.minute, day: delta.day },
   }
@@ -175,7 +175,7 @@ class Oracle {
 
   step(step: Step): Expected {
     const { keyId, rules, kind } = step
-    const at = { nowMs: this.clock.nowMs(), phaseSeconds: minutePhaseSeconds(keyId) }
+    const at = { nowMs: this.clock.nowMs(), phaseSeconds: getMinutePhaseSeconds(keyId) }
     const stored = this.#states.get(keyId)
     const keyVersion = toKeyVersion(step)
     const delta = toDelta(step, at.nowMs)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { limitToShare } from '../../../src/adapters/redis/quota-share.js'
 import type { QuotaState } from '../../../src/core/quota.js'
 import { decide } from '../../../src/core/quota.js'
-import { windowNumber } from '../../../src/core/window.js'
+import { getWindowNumber } from '../../../src/core/window.js'
 import { someQuotaRules } from '../../support/builders.js'
 
 const NOON_MS = Date.UTC(2026, 10, 23, 12)
@@ -16,7 +16,7 @@ function at(nowMs: number) {
 }
 
 function aState(overrides: Partial<QuotaState> = {}, instant = NOON): QuotaState {
-  const window = { minute: windowNumber('minute', instant), day: windowNumber('day', instant) }
+  const window = { minute: getWindowNumber('minute', instant), day: getWindowNumber('day', instant) }
   return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 3, ...overrides }
 }
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
-import { makeRedisClient } from '../../../src/adapters/redis/redis-client.js'
+import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
 import { RedisUnavailable, RedisCircuitBreaker } from '../../../src/adapters/redis/redis-circuit-breaker.js'
 import { rejection } from '../../contracts/rejection.js'
 import { freePort } from '../../support/engines/free-port.js'

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { SharedClock } from '../../../src/adapters/redis/shared-clock.js'
 import type { Clock } from '../../../src/core/ports/clock.js'
 import type { Quota } from '../../../src/core/quota.js'
-import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../../src/core/window.js'
+import { getMinutePhaseSeconds, getWindowNumber, getWindowResetSeconds } from '../../../src/core/window.js'
 import { someQuotaRules } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
@@ -66,11 +66,11 @@ describe('replicas whose clocks differ by a second', function () {
 
     const resets = new Map<string, Set<number>>()
     for (const { keyId, quota } of seen) {
-      const at = { nowMs: quota.nowMs, phaseSeconds: minutePhaseSeconds(keyId) }
+      const at = { nowMs: quota.nowMs, phaseSeconds: getMinutePhaseSeconds(keyId) }
       for (const name of ['minute', 'day'] as const) {
-        const window = `${keyId} ${name} ${windowNumber(name, at)}`
+        const window = `${keyId} ${name} ${getWindowNumber(name, at)}`
         resets.set(window, (resets.get(window) ?? new Set()).add(quota[name].resetSeconds))
-        expect(quota[name].resetSeconds, window).to.equal(windowResetSeconds(name, windowNumber(name, at), at))
+        expect(quota[name].resetSeconds, window).to.equal(getWindowResetSeconds(name, getWindowNumber(name, at), at))
       }
     }
     const alone = seen.filter(({ isShared }) => !isShared)
@@ -136,7 +136,7 @@ function findKeysByMinuteEnd(seconds: number): string[] {
   const nowSeconds = Math.floor(Date.now() / 1000)
   return Array.from({ length: seconds }, (_, index) => {
     for (let number = 0; ; number++) {
-      if ((nowSeconds + 1 + index + minutePhaseSeconds(`key_${number}`)) % 60 === 0) return `key_${number}`
+      if ((nowSeconds + 1 + index + getMinutePhaseSeconds(`key_${number}`)) % 60 === 0) return `key_${number}`
     }
   })
 }

@@ -6,7 +6,7 @@ import { MemoryFailedAuthentications } from '../../../src/adapters/memory/memory
 import { CryptoApiKeySecrets } from '../../../src/adapters/node/crypto-api-key-secrets.js'
 import { SystemClock } from '../../../src/adapters/node/system-clock.js'
 import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
-import { minutePhaseSeconds } from '../../../src/core/window.js'
+import { getMinutePhaseSeconds } from '../../../src/core/window.js'
 import { makeAdmit } from '../../../src/core/use-cases/admit.js'
 import { makeAuthenticate } from '../../../src/core/use-cases/authenticate.js'
 import { anApiKey, someBanRules, somePlans, someQuotaRules } from '../../support/builders.js'
@@ -170,7 +170,7 @@ describe('the hash of a key in Redis', function () {
       const clock = new MovableClock(Date.UTC(2026, 10, 20, 23, 50, 0))
       const { quotas } = await aReplica({ clock })
       // Its minutes end half a minute after those of the clock, one of them after midnight.
-      const keyId = Array.from({ length: 1_000 }, (_, index) => `key_${index}`).find((id) => minutePhaseSeconds(id) === 30) ?? ''
+      const keyId = Array.from({ length: 1_000 }, (_, index) => `key_${index}`).find((id) => getMinutePhaseSeconds(id) === 30) ?? ''
       for (let count = 1; count <= 40; count++) {
         const { quota } = await takeOne(quotas, keyId, FREE)
         const lifeMs = await expiresInMs(keyId)

@@ -2,11 +2,11 @@ import { expect } from 'chai'
 import type { TakeReply } from '../../../src/adapters/redis/quota-hash.js'
 import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
-import { makeRedisClient } from '../../../src/adapters/redis/redis-client.js'
+import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
 import type { KeyVersion, QuotaState, UsageDelta } from '../../../src/core/quota.js'
 import { decide, isStale, reconcile, rollForward } from '../../../src/core/quota.js'
 import type { Instant } from '../../../src/core/window.js'
-import { minutePhaseSeconds, windowNumber, windowResetSeconds } from '../../../src/core/window.js'
+import { getMinutePhaseSeconds, getWindowNumber, getWindowResetSeconds } from '../../../src/core/window.js'
 import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
@@ -19,13 +19,13 @@ const RULES = someQuotaRules({
   limits: { minute: 5, day: 50 },
   ban: someBanRules({ graceMs: 700, minStrikes: 6, firstMs: 10_000, longestMs: 30_000, forgetAfterMs: 45_000 }),
 })
-const PHASE = { phaseSeconds: minutePhaseSeconds(KEY) }
+const PHASE = { phaseSeconds: getMinutePhaseSeconds(KEY) }
 const WINDOW = {
-  minute: windowNumber('minute', { nowMs: NOON_MS, ...PHASE }),
-  day: windowNumber('day', { nowMs: NOON_MS, ...PHASE }),
+  minute: getWindowNumber('minute', { nowMs: NOON_MS, ...PHASE }),
+  day: getWindowNumber('day', { nowMs: NOON_MS, ...PHASE }),
 }
-const MINUTE_END_MS = windowResetSeconds('minute', WINDOW.minute, PHASE) * 1000
-const DAY_END_MS = windowResetSeconds('day', WINDOW.day, PHASE) * 1000
+const MINUTE_END_MS = getWindowResetSeconds('minute', WINDOW.minute, PHASE) * 1000
+const DAY_END_MS = getWindowResetSeconds('day', WINDOW.day, PHASE) * 1000
 
 /** States on both sides of each rule, at noon. */
 const STATES: Readonly<Record<string, QuotaState>> = {
