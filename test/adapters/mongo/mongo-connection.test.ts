@@ -119,6 +119,7 @@ describe('a connection to MongoDB', () => {
         new RegExp(`cannot read ${option} ${import.meta.filename} \\(ERR_\\w+\\)`),
       )
       expect(connect(`${option}=/no/file.pem`)).to.throw(SettingError, `${option} requires tls=true`)
+      expect(connect(`tls=false&${option}=/no/file.pem`)).to.throw(SettingError, `${option} requires tls=true`)
     }
   })
 

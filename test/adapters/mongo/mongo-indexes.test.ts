@@ -10,6 +10,7 @@ import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { helloOf, isHello, startMongoStub } from '../../support/mongo-stub.js'
 import type { FaultProxy } from '../../support/fault-proxy.js'
 import { startFaultProxy } from '../../support/fault-proxy.js'
+import { until } from '../../support/until.js'
 
 describe('the indexes in MongoDB', () => {
   let database: MongoDatabase
@@ -152,6 +153,24 @@ describe('the command that creates an index', () => {
       try {
         await ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`)
         expect(stub.received('createIndexes').map(({ commitQuorum }) => commitQuorum)).to.deep.equal(Array(4).fill(quorum))
+      } finally {
+        await stub.close()
+      }
+    })
+  }
+
+  for (const [outcome, response] of [
+    ['created', {}],
+    ['rejected', { ok: 0, code: 86, errmsg: 'An index has the same name' }],
+  ] as const) {
+    it(`comes over a connection that is closed when the indexes are ${outcome}`, async () => {
+      const stub = await startMongoStub((command) => {
+        if (isHello(command)) return helloOf({})
+        return 'createIndexes' in command ? response : {}
+      })
+      try {
+        await ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`).catch(() => undefined)
+        await until('every connection is closed', () => stub.openConnections === 0)
       } finally {
         await stub.close()
       }
