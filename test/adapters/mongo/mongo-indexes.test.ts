@@ -176,4 +176,21 @@ describe('the command that creates an index', () => {
       }
     })
   }
+
+  for (const code of [1, 8]) {
+    it(`is rejected with its reason for the error code ${code}, which a request treats as an outage`, async () => {
+      const stub = await startMongoStub((command) => {
+        if (isHello(command)) return helloOf({})
+        return 'createIndexes' in command ? { ok: 0, code, errmsg: 'the disk is full' } : {}
+      })
+      try {
+        expect(await rejection(ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`)))
+          .to.be.instanceOf(OperatorError)
+          .with.property('message')
+          .that.includes('the disk is full')
+      } finally {
+        await stub.close()
+      }
+    })
+  }
 })
