@@ -493,6 +493,11 @@ describe('the settings', () => {
     }
   })
 
+  it('do not include a name of up to 8 characters in which two characters are missing', () => {
+    expect(findProblems({ ADMIN_RT: '1' })).to.deep.equal([])
+    expect(findProblems({ ADIN_HOT: '1' })).to.deep.equal([])
+  })
+
   it('do not include the variables of shells, tools, CI, containers, clouds and other programs', () => {
     for (const name of FOREIGN_NAMES) expect(findProblems({ [name]: 'tcp://10.0.0.1:6379' }), name).to.deep.equal([])
     expect(findProblems({ PORT: undefined, MONGODB_URI: undefined, REDIS_URL_FILE: undefined })).to.deep.equal([])

@@ -141,6 +141,12 @@ export function describeQuotaControl(
         expect(await quotas.take('key_one', BANNING, { version: 2 })).to.deep.equal({ kind: 'stale' })
       })
 
+      it('is remembered for 10 s, as long as a replica may cache an older record', async () => {
+        await control.announce('key_one', 2)
+        clock.advanceSeconds(10)
+        expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale' })
+      })
+
       it('does not affect other keys', async () => {
         await control.announce('key_one', 2)
         expect((await quotas.take('key_two', BANNING, { version: 1 })).kind).to.equal('admitted')

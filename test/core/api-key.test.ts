@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { isUsable } from '../../src/core/api-key.js'
+import { isUsable, shouldRecordUse } from '../../src/core/api-key.js'
 import { anApiKey } from '../support/builders.js'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
@@ -25,5 +25,18 @@ describe('an API key', () => {
       expect(isUsable(anApiKey('one', { revokedAtMs }), NOW_MS)).to.equal(false)
       expect(isUsable(anApiKey('one', { revokedAtMs, expiresAtMs: NOW_MS + 1000 }), NOW_MS)).to.equal(false)
     }
+  })
+})
+
+describe('a use of an API key', () => {
+  it('is recorded if it is the first, or an hour or more after the last recorded use', () => {
+    const isRecorded = (lastUsedAtMs?: number) => shouldRecordUse(anApiKey(), lastUsedAtMs, NOW_MS)
+    expect(isRecorded()).to.equal(true)
+    expect([3_599_999, 3_600_000, 3_600_001].map((agoMs) => isRecorded(NOW_MS - agoMs))).to.deep.equal([false, true, true])
+  })
+
+  it('is not recorded if the key is not usable', () => {
+    expect(shouldRecordUse(anApiKey('one', { expiresAtMs: NOW_MS }), undefined, NOW_MS)).to.equal(false)
+    expect(shouldRecordUse(anApiKey('one', { revokedAtMs: NOW_MS }), undefined, NOW_MS)).to.equal(false)
   })
 })

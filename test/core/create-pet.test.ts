@@ -49,6 +49,11 @@ describe('creating a pet', () => {
       .and.not.instanceOf(DomainError)
     expect((await pets.find(1n))?.name).to.equal('First')
   })
+
+  it('fails if an ID was assigned twice, even if both pets look alike', async () => {
+    const { createPet } = aStore({ pets: new MemoryPetStore([{ id: 1n, ...aNewPet() }]) })
+    expect(await rejection(createPet(aNewPet()))).to.be.instanceOf(Error)
+  })
 })
 
 describe('creating a pet with an idempotency key', () => {

@@ -83,6 +83,14 @@ describe('a rejected request', () => {
     expect(caller.take(NOON_MS - 300)).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds: 61 })
     expect(caller.take(NOON_MS + 59_999).kind).to.equal('exhausted')
   })
+
+  it('is followed by an admitted one if the clock was ahead by minutes and is corrected', () => {
+    const caller = new Caller()
+    caller.takeMany(61, NOON_MS + 10 * MINUTE_MS)
+    const { quota } = admitted(caller.take(NOON_MS))
+    expect(quota.minute).to.deep.equal({ limit: 60, remaining: 59, resetSeconds: NOON_MS / 1000 + 60 })
+    expect(quota.day.remaining).to.equal(1000 - 60 - 1)
+  })
 })
 
 describe('a ban', () => {

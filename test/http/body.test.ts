@@ -33,6 +33,7 @@ describe('the body of a request', () => {
     'application/json',
     'application/json; charset=utf-8',
     'Application/JSON;charset="UTF-8"',
+    'application/json; charset=utf8',
     'application/json ; a=b',
   ]) {
     it(`may have the media type ${type}`, async () =>

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { RequestListener, Server } from 'node:http'
+import type { RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 import { expect } from 'chai'
@@ -237,6 +237,17 @@ describe('a connection', () => {
       expect(responses.map(({ headers }) => headers['connection'])).to.deep.equal(['keep-alive', 'keep-alive', 'close'])
     })
 
+    it('has the responses to all pipelined requests before stray bytes get 400, although the last one is late', async () => {
+      let first: ServerResponse | undefined
+      const { url } = await serve((_request, response) => {
+        if (first) first.once('close', () => setImmediate(() => response.end('last')))
+        else setImmediate(() => response.end('first'))
+        first ??= response
+      })
+      const responses = await exchange(url, `${head('GET / HTTP/1.1', ['Host: pets']).repeat(2)}garbage\r\n\r\n`)
+      expect(responses.map(({ status }) => status)).to.deep.equal([200, 200, 400])
+    })
+
     it('does not execute a request after a response that has announced the end of the connection', async () => {
       const paths: (string | undefined)[] = []
       const { url } = await serve(({ url: path }, response) => {
@@ -261,6 +272,15 @@ describe('a connection', () => {
       waiting[0]?.()
       expect((await responses).map(({ status }) => status)).to.deep.equal([200])
       await drained
+    })
+
+    it('leaves no timer behind when draining has closed it', async () => {
+      const { server, url } = await serve()
+      await waitForClose(open(url, 'garbage\r\n\r\n').end())
+      const countTimers = () => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length
+      const before = countTimers()
+      await drain(server, { graceMs: 0, timeoutMs: 1_000 })
+      expect(countTimers()).to.be.at.most(before)
     })
 
     it('is closed when nothing can be written for 30 s because the client does not read', async () => {

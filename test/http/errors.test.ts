@@ -25,6 +25,10 @@ describe('an error', () => {
     })
   }
 
+  it('is 401 without a key for any path under /v1, and for /v1 itself', async () => {
+    for (const path of ['/v1', '/v1/', '/v1/none']) expectError(await api.send(path), 401, 'missing_api_key')
+  })
+
   for (const accept of [
     ...'text/html text/* application/xml application/problem+json application/json;q=0 application/*;q=0'.split(' '),
     'application/json;q=0, */*',

@@ -110,6 +110,18 @@ describe('the log', () => {
 
   const findWarnings = ({ logLines }: TestApi) => logLines.filter(({ level }) => level === 40)
 
+  for (const [logLevel, messages] of [
+    ['warn', ['warn', 'error']],
+    ['debug', ['debug', 'info', 'warn', 'error']],
+    ['silent', []],
+  ] as const) {
+    it(`has the messages of the level ${logLevel} and above if LOG_LEVEL is ${logLevel}`, () =>
+      withApi({ config: { logLevel } }, async ({ parts, logLines }) => {
+        for (const level of ['trace', 'debug', 'info', 'warn', 'error'] as const) parts.log[level](level)
+        expect(logLines.map(({ msg }) => msg)).to.deep.equal(messages)
+      }))
+  }
+
   it('has one warning if X-Forwarded-For is ignored because TRUSTED_PROXY_HOPS is 0, without its value or a key', async () => {
     const headers = { 'x-forwarded-for': '198.51.100.77' }
     await api.send('/v1/pets')

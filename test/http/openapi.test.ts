@@ -228,6 +228,15 @@ describe('the OpenAPI document', () => {
     }
   })
 
+  it('describes by default only errors that no other response describes', () => {
+    const { Error: other, ...described } = document.components.responses
+    const listCodes = (response: Response | undefined) => Object.keys(response?.content['application/json']?.examples ?? {})
+    const repeated = Object.values(described)
+      .flatMap(listCodes)
+      .filter((code) => listCodes(other).includes(code))
+    expect(repeated).to.deep.equal([])
+  })
+
   it('combines error codes in one response only if they have the same status', () => {
     for (const { codes } of Object.values(ERROR_RESPONSES)) {
       expect(new Set(codes.map((code) => ERROR_CATALOGUE[code].status)).size).to.equal(1)

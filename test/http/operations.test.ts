@@ -81,6 +81,12 @@ describe('the list of operations', () => {
       }
     }))
 
+  it('sends the headers of all operations of a path for a method that the path does not allow, in any order of the operations', () =>
+    withApi({ doubles: { operations: [...others, old] } }, async (api, key) => {
+      const { headers } = await api.send('/v1/toys/1', { method: 'TRACE', key })
+      expect(headers).to.include.keys('deprecation', 'sunset', 'link', 'x-stability')
+    }))
+
   it('removes an operation on its sunset date, and not the others of its path', () =>
     withApi({ doubles: { operations } }, async (api, key) => {
       api.clock.moveTo(Date.parse('2028-02-29T00:00:00Z') - 1)

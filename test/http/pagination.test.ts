@@ -132,6 +132,15 @@ for (const [path, statuses] of [
       expect(expectError(await list(unknown), 400, 'invalid_parameter')).to.have.length.at.most(10_000)
     })
 
+    it('names up to 20 problems in the message, and counts the others', async () => {
+      const problemsFor = async (count: number) => {
+        const query = Array.from({ length: count }, (_, index) => `x${index}`).join('&')
+        return expectError(await list(query), 400, 'invalid_parameter').split('; ')
+      }
+      expect((await problemsFor(20)).at(-1)).to.equal('x19: unknown parameter')
+      expect((await problemsFor(22)).slice(-2)).to.deep.equal(['x19: unknown parameter', 'and 2 more'])
+    })
+
     it('returns an empty array without links if nothing matches', () =>
       withApi({ config: { hasSampleData: false } }, async (empty, key) => {
         for (const query of ['', `?status=${statuses[0]}`]) {

@@ -12,6 +12,7 @@ const OP_MSG = 2013
 /** A server that speaks enough of the MongoDB wire protocol to record commands and respond to them. */
 export interface MongoStub {
   readonly port: number
+  readonly openConnections: number
   /** All received commands, oldest first. */
   readonly commands: readonly Document[]
   /** The received commands with this name. */
@@ -42,6 +43,9 @@ export async function startMongoStub(respond: (command: Document) => Document | 
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
+    get openConnections() {
+      return sockets.size
+    },
     commands,
     received: (name) => commands.filter((command) => name in command),
     async close() {

@@ -80,7 +80,7 @@ describe('a service without settings', () => {
 
   it('has different keys from any other process, and rejects the keys of other processes', async () => {
     const other = await startService()
-    expect(Object.values(other.keys)).to.not.have.any.members(Object.values(service.keys))
+    expect(new Set([...Object.values(other.keys), ...Object.values(service.keys)]).size).to.equal(8)
     expect(await other.send('/v1/pets', { key: service.keys.free })).to.have.property('status', 401)
   })
 })

@@ -26,6 +26,16 @@ describe('a call to MongoDB', () => {
     expect(await callMongo(async () => undefined)).to.equal(undefined)
   })
 
+  it('leaves no timer behind, which would keep a command from ending', async () => {
+    const countTimers = () => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length
+    // Mocha sets the timer of the test after it has called it.
+    await new Promise((resolve) => setImmediate(resolve))
+    const before = countTimers()
+    await callMongo(async () => 7)
+    await rejection(callMongo(() => Promise.reject(new Error('fails'))))
+    expect(countTimers()).to.equal(before)
+  })
+
   for (const error of [
     new MongoNetworkError('reset'),
     new MongoNetworkTimeoutError('silent'),

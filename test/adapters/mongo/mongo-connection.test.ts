@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { MongoConnection } from '../../../src/adapters/mongo/mongo-connection.js'
+import { MongoConnection, toSettingError } from '../../../src/adapters/mongo/mongo-connection.js'
 import { SettingError } from '../../../src/core/errors.js'
 
 /** No server listens there. */
@@ -110,6 +110,11 @@ describe('a connection to MongoDB', () => {
     expect(() => connectionTo('mongodb://host/?noSuchOption=hunter2')).to.throw(SettingError, /option nosuchoption is not supported/i)
   })
 
+  it('does not repeat a part of the URL that the message of the driver contains decoded', () => {
+    const { message } = toSettingError(new Error('cannot use hunter2'), 'mongodb://user:%68unter2@host/')
+    expect(message).to.not.include('hunter2')
+  })
+
   it('rejects a TLS file that cannot be read or has no effect without tls=true, and names it', () => {
     const connect = (query: string) => () => new MongoConnection(`mongodb://host/?${query}`)
     for (const option of ['tlsCAFile', 'tlsCertificateKeyFile', 'tlsCRLFile']) {
@@ -119,6 +124,7 @@ describe('a connection to MongoDB', () => {
         new RegExp(`cannot read ${option} ${import.meta.filename} \\(ERR_\\w+\\)`),
       )
       expect(connect(`${option}=/no/file.pem`)).to.throw(SettingError, `${option} requires tls=true`)
+      expect(connect(`tls=false&${option}=/no/file.pem`)).to.throw(SettingError, `${option} requires tls=true`)
     }
   })
 

@@ -10,6 +10,7 @@ import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { makeHelloResponse, isHello, startMongoStub } from '../../support/mongo-stub.js'
 import type { FaultInjectionProxy } from '../../support/fault-injection-proxy.js'
 import { startFaultInjectionProxy } from '../../support/fault-injection-proxy.js'
+import { until } from '../../support/until.js'
 
 describe('the indexes in MongoDB', () => {
   let database: MongoDatabase
@@ -152,6 +153,41 @@ describe('the command that creates an index', () => {
       try {
         await ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`)
         expect(stub.received('createIndexes').map(({ commitQuorum }) => commitQuorum)).to.deep.equal(Array(4).fill(quorum))
+      } finally {
+        await stub.close()
+      }
+    })
+  }
+
+  for (const [outcome, response] of [
+    ['created', {}],
+    ['rejected', { ok: 0, code: 86, errmsg: 'An index has the same name' }],
+  ] as const) {
+    it(`comes over a connection that is closed when the indexes are ${outcome}`, async () => {
+      const stub = await startMongoStub((command) => {
+        if (isHello(command)) return makeHelloResponse({})
+        return 'createIndexes' in command ? response : {}
+      })
+      try {
+        await ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`).catch(() => undefined)
+        await until('every connection is closed', () => stub.openConnections === 0)
+      } finally {
+        await stub.close()
+      }
+    })
+  }
+
+  for (const code of [1, 8]) {
+    it(`is rejected with its reason for the error code ${code}, which a request treats as an outage`, async () => {
+      const stub = await startMongoStub((command) => {
+        if (isHello(command)) return makeHelloResponse({})
+        return 'createIndexes' in command ? { ok: 0, code, errmsg: 'the disk is full' } : {}
+      })
+      try {
+        expect(await rejection(ensureIndexes(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`)))
+          .to.be.instanceOf(OperatorError)
+          .with.property('message')
+          .that.includes('the disk is full')
       } finally {
         await stub.close()
       }

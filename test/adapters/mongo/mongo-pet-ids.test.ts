@@ -95,6 +95,14 @@ describe('the pet IDs from MongoDB, in blocks', () => {
         .and.not.instanceOf(StoreUnavailable)
     }
   })
+
+  it('end at 2^53 − 1 inclusive, also in blocks of one', async () => {
+    const last = BigInt(Number.MAX_SAFE_INTEGER)
+    await db.collection<{ _id: string; last: bigint }>('counters').insertOne({ _id: 'pets', last: last - 1n })
+    const petIds = new MongoPetIds(data.connect(), 1)
+    expect(await petIds.next()).to.equal(last)
+    expect(await rejection(petIds.next())).to.be.instanceOf(Error)
+  })
 })
 
 describe('the pet IDs from MongoDB, if it stops responding', () => {

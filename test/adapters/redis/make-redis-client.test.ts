@@ -118,6 +118,7 @@ describe('a client made from REDIS_URL', () => {
     `redis://quota:${PASSWORD}@localhost:123456`,
     `redis://quota:${PASSWORD}@localhost:99999`,
     `redis://quota:${PASSWORD}@localhost:0`,
+    `redis://quota:${PASSWORD}@localhost:65536`,
     `redis://quota:${PASSWORD}%zz@localhost`,
     `redis://quo%zzta:${PASSWORD}@localhost`,
     `redis+sentinel://quota:${PASSWORD}@one,two`,

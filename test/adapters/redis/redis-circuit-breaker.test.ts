@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { expect } from 'chai'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
@@ -62,6 +65,27 @@ describe('the circuit breaker of Redis', function () {
   function untilIs(isUp: boolean, breaker: RedisCircuitBreaker): Promise<void> {
     return until(isUp ? 'the breaker is closed' : 'the breaker is open', () => breaker.isUp === isUp, 10_000)
   }
+
+  it('reports that Redis is unavailable once, however often a start retries', async () => {
+    const { breaker, changes } = await aCircuitBreaker(`redis://127.0.0.1:${await freePort()}`, 50)
+    await breaker.connect(50)
+    expect(changes).to.deep.equal([false])
+  })
+
+  it('reports how the connection ended if no earlier error is known', async () => {
+    const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const breaker = new RedisCircuitBreaker(makeRedisClient(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`), {
+      probe: (probing) => probing.ping(),
+    })
+    open.push(breaker)
+    const reasons: (string | undefined)[] = []
+    breaker.onChange((_isUp, reason) => reasons.push(reason))
+    await breaker.connect(500)
+    server.close()
+    expect(reasons).to.have.lengthOf(1)
+    expect(reasons[0]).to.match(/Connection is closed|ECONNRESET|EPIPE|There is no connection/)
+  })
 
   it('returns the responses of Redis, and reports once that Redis is up', async () => {
     const { changes, increment } = await aCircuitBreaker()
