@@ -47,7 +47,7 @@ async function prepareBackingServices({ backingServices, log }: ServiceParts): P
       return
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      log.warn({ reason: toOperatorMessage(error) }, 'waiting for the storage servers')
+      log.warn({ reason: toOperatorMessage(error) }, 'waiting for MongoDB')
       await delay(PREPARE_RETRY_MS)
     }
   }
@@ -80,7 +80,7 @@ interface ShutdownOptions {
   readonly timeoutMs: number
 }
 
-/** The first signal shuts down gracefully, the second exits at once. An uncaught exception shuts down gracefully but quickly, with exit code 1. */
+/** The first signal starts a graceful shutdown. A second signal exits at once. An uncaught exception shuts down gracefully but quickly, with exit code 1. */
 function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }: Config, servers: Servers): void {
   const { log } = parts
   /** Set once the shutdown has begun. */

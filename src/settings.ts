@@ -44,26 +44,27 @@ const publicUrl = z
  */
 export const SETTINGS = {
   HOST: { ...host, default: '127.0.0.1', meaning: 'The host name or IP address that the API listens on.' },
-  PORT: { ...port, default: '8080', meaning: 'The port of the API. `0` selects a free port and prints it.' },
+  PORT: { ...port, default: '8080', meaning: 'The port of the API. `0` selects a free port, which the service prints.' },
   ADMIN_HOST: { ...host, default: '127.0.0.1', meaning: 'The host name or IP address that the admin server listens on.' },
   ADMIN_PORT: {
     ...port,
     default: '9090',
-    meaning: 'The port of the admin server, which serves `/metrics` (Prometheus) and `/health`. `0` selects a free port and prints it.',
+    meaning:
+      'The port of the admin server, which serves `/metrics` (Prometheus) and `/health`. `0` selects a free port, which the service prints.',
   },
   MONGODB_URL: {
     parser: url(String.raw`mongodb(?:\+srv)?`),
     expected: 'a URL that begins with mongodb:// or mongodb+srv:// and names a host',
     isSecret: true,
     meaning:
-      'The MongoDB that stores pets, orders and API keys: `mongodb://…` or `mongodb+srv://…`, with the database in its path (default: `petstore`) and TLS options. Set it together with `REDIS_URL`.',
+      'The URL of the MongoDB server that stores pets, orders and API keys: `mongodb://…` or `mongodb+srv://…`, with the database in its path (default: `petstore`) and TLS options. Set it together with `REDIS_URL`.',
   },
   REDIS_URL: {
     parser: url(String.raw`rediss?(?:\+cluster|\+sentinel)?`),
     expected: 'a URL that begins with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS) and names a host',
     isSecret: true,
     meaning:
-      'The Redis that stores quotas: `redis://host` (one server), `redis+cluster://host,host` or `redis+sentinel://host,host/<name>`; `rediss` for TLS, with TLS options. Set it together with `MONGODB_URL`.',
+      'The URL of the Redis server that stores quotas: `redis://host` (one server), `redis+cluster://host,host` or `redis+sentinel://host,host/<name>`; `rediss` for TLS, with TLS options. Set it together with `MONGODB_URL`.',
   },
   STORAGE: {
     parser: z.literal('memory'),
@@ -116,7 +117,7 @@ export const SETTINGS = {
   SAMPLE_DATA: {
     ...onOff,
     whenUnset: '`on`, or `off` with `MONGODB_URL`',
-    meaning: '`on` or `off`: whether to start with ten pets and five orders. Use `petstore seed` with `MONGODB_URL`.',
+    meaning: '`on` or `off`: whether to start with ten pets and five orders. With `MONGODB_URL`, use `petstore seed` instead.',
   },
   ID_BLOCK_SIZE: {
     ...wholeNumber(1, 1_000_000),

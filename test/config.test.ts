@@ -179,7 +179,7 @@ describe('the settings', () => {
     expect(rows).to.have.lengthOf(SETTING_NAMES.length + 2)
     for (const [index, name] of SETTING_NAMES.entries())
       expect(rows[index + 2]).to.match(new RegExp(`^\\| \`${name}\`.* \\| \\S.* \\| \\S.* \\|$`))
-    expect(rows).to.include('| `PORT` | `8080` | The port of the API. `0` selects a free port and prints it. |')
+    expect(rows).to.include('| `PORT` | `8080` | The port of the API. `0` selects a free port, which the service prints. |')
     expect(formatSettingsTable())
       .to.include('| `REDIS_URL`, `REDIS_URL_FILE` | unset |')
       .and.include('| `CURSOR_SECRET`, `CURSOR_SECRET_FILE` | random')

@@ -1,7 +1,7 @@
 import type { WindowQuota } from './quota.js'
 import { getWindowNumber, getWindowResetSeconds } from './window.js'
 
-/** The failed authentications that an IP address has left in the current minute. */
+/** How many more failed authentications an IP address may cause in the current minute. */
 export interface AddressQuota extends WindowQuota {
   /** When the quota was read, by the clock that decides. Unix time in milliseconds. */
   readonly nowMs: number

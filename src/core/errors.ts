@@ -45,5 +45,5 @@ export class NoPetsToOrder extends DomainError {
 /** A problem that an operator has to solve. The message says what to change and contains no secret. */
 export class OperatorError extends Error {}
 
-/** A setting whose error is detected only when the setting is used. */
+/** An error in a setting that is detected only when the setting is used. */
 export class SettingError extends OperatorError {}

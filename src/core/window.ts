@@ -1,4 +1,4 @@
-/** The windows of a quota. Windows are fixed: a day starts at 00:00 UTC, a minute has an offset per key. */
+/** The windows of a quota. Windows are fixed: a day starts at 00:00 UTC, a minute starts at a second that depends on the key (its phase). */
 export const WINDOWS = {
   minute: { seconds: 60, hasPhase: true },
   day: { seconds: 86_400, hasPhase: false },

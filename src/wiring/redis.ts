@@ -26,12 +26,13 @@ export function redisModule({ plans, expectedReplicas }: Config, { redisUrl }: S
       [TOKENS.log, TOKENS.metrics],
     )
     bind(TOKENS.quotas).toResolvedValue(
-      (connection, now) => new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(connection, now), expectedReplicas)),
+      (connection, systemClock) =>
+        new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(connection, systemClock), expectedReplicas)),
       [redis, clock],
     )
     bind(TOKENS.quotaControl).toResolvedValue((connection) => new RedisQuotaControl(connection), [redis])
     bind(TOKENS.failedAuthentications).toResolvedValue(
-      (connection, now) => new RedisFailedAuthentications(connection, plans.failedAuthenticationsPerMinute, now),
+      (connection, systemClock) => new RedisFailedAuthentications(connection, plans.failedAuthenticationsPerMinute, systemClock),
       [redis, clock],
     )
     bind(TOKENS.backingServices).toResolvedValue(

@@ -156,7 +156,7 @@ export function describeQuotaStore(name: string, open: (clock: MovableClock) => 
       expect((await takeOne(quotas, 'key_one', rules)).kind).to.equal('admitted')
     })
 
-    it('refunds 60 concurrent refunds, and never more than was charged', async () => {
+    it('applies 60 concurrent refunds, and never more than was charged', async () => {
       const rules = someQuotaRules()
       const charges = (await take(60, rules)).flatMap((verdict) => ('charge' in verdict ? [verdict.charge] : []))
       const quotasAfter = await Promise.all([...charges, ...charges].map((charge) => quotas.refund('key_one', charge, rules)))

@@ -18,7 +18,7 @@ describe('changing the plan of an API key', () => {
     await apiKeyStore.insert(revoked)
     expect(await rejection(changePlan('key_one', { plan: 'pro' })))
       .to.be.instanceOf(ApiKeyRevoked)
-      .and.include({ code: 'api_key_revoked', message: 'API key key_one is revoked, so its plan cannot change' })
+      .and.include({ code: 'api_key_revoked', message: 'API key key_one is revoked, so its plan cannot be changed' })
     expect(await rejection(changePlan('key_other', { plan: 'pro' })))
       .to.be.instanceOf(ApiKeyNotFound)
       .and.include({ code: 'api_key_not_found', message: 'No API key has the ID key_other' })

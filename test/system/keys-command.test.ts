@@ -63,7 +63,7 @@ describe('petstore keys', function () {
     expectFailure(await run('show', 'key_nope'), /^No API key has the ID key_nope\n$/)
     const { keyId } = await printJson<{ keyId: string }>('issue', '--plan', 'free', '--owner', 'Acme')
     await printJson('revoke', keyId)
-    expectFailure(await run('plan', keyId, 'pro'), /^API key key_\w+ is revoked, so its plan cannot change\n$/)
+    expectFailure(await run('plan', keyId, 'pro'), /^API key key_\w+ is revoked, so its plan cannot be changed\n$/)
 
     const ended = await run('issue', '--plan', 'enterprise', '--owner', 'Acme')
     expect(ended).to.include({ exitCode: 2, stdout: '' })
@@ -75,7 +75,7 @@ describe('petstore keys without MongoDB', function () {
   this.timeout(30_000)
   after(endProcesses)
 
-  it('exits with 2 on wrong usage and with 0 for help, whatever the settings', async () => {
+  it('exits with 2 on invalid usage and with 0 for help, whatever the settings', async () => {
     const settings = { MONGODB_URL: 'nonsense', REDIS_URL: 'nonsense' }
     for (const args of [[], ['issue', '--plan', 'gold', '--owner', 'Acme']]) {
       const ended = await runPetstore(['keys', ...args], settings)

@@ -116,7 +116,7 @@ describe('petstore seed on a terminal', () => {
   })
 })
 
-describe('petstore seed with wrong usage', () => {
+describe('petstore seed with invalid usage', () => {
   for (const [what, args, problem] of [
     ['not a number', ['--pets', '1e6'], "option '--pets <n>' argument '1e6' is invalid"],
     ['a negative number', ['--orders', '-1'], "option '--orders <n>' argument '-1' is invalid"],

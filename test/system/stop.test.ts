@@ -63,7 +63,7 @@ describe('a service that receives a signal to stop', () => {
   })
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`by ${signal}, responds to a request in progress before it exits with 0`, async () => {
+    it(`by ${signal}, responds to a request in flight before it exits with 0`, async () => {
       const service = await startService({ SHUTDOWN_TIMEOUT_MS: LONG_MS })
       const pet = await sendIncompletePost(service)
       service.signal(signal)

@@ -63,7 +63,7 @@ const EFFECTS = {
 /** `petstore keys …` */
 export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Command {
   const keys = new Command('keys')
-    .description('manage API keys, which are stored in the MongoDB of MONGODB_URL')
+    .description('manage API keys, which are stored in the MongoDB database at MONGODB_URL')
     .addHelpText('after', ROTATION_HELP)
     .addHelpText('afterAll', '\nRequires MONGODB_URL and REDIS_URL with the same values as the service.')
   const makeKeyIdArgument = () => new Argument('<key-id>', 'the public name of a key (key_…), as printed by list')
@@ -104,7 +104,7 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
           const { key, secret } = await reportUsageErrors(command, () => issueOrExplain(admin, newKey))
           const report = toReport(key, admin)
           if (json) printJson({ key: secret, ...report })
-          else print(`The secret of the API key, which is shown only once and not stored:\n\n  ${secret}\n\n${formatKey(report)}`)
+          else print(`The API key's secret. It is shown only once and is not stored:\n\n  ${secret}\n\n${formatKey(report)}`)
         })
       },
     )
@@ -190,7 +190,7 @@ async function issueOrExplain(admin: ApiKeyAdmin, newKey: NewApiKey): Promise<Is
     return await admin.issue(newKey)
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    throw new StoreUnavailable(`${error.message}; the key may exist nevertheless: find it with petstore keys list and revoke it`, {
+    throw new StoreUnavailable(`${error.message}; the key may have been created anyway: find it with petstore keys list and revoke it`, {
       cause: error.cause,
     })
   }

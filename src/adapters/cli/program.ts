@@ -11,7 +11,7 @@ export interface Commands extends KeysCommandDeps, SeedCommandDeps {
   readonly renderOpenApi: (format: 'json' | 'yaml') => Promise<string>
 }
 
-/** The `petstore` command. Throws commander's error for wrong usage. */
+/** The `petstore` command. Throws commander's error for invalid usage. */
 export function makeProgram(commands: Commands): Command {
   const program = new Command('petstore')
     .description('The Pet Store service. Settings are environment variables; docs/operations/settings.md describes them.')

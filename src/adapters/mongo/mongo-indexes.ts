@@ -22,7 +22,7 @@ const AUTHENTICATION_ERROR_CODES = new Set([13, 18])
 
 /**
  * Creates all missing indexes. Replicas may run this concurrently. Uses its own connection without a response timeout, because indexing
- * existing data can take long. Throws `StoreUnavailable`, and `OperatorError` with the index and the reason if MongoDB rejects an index.
+ * existing data can take a long time. Throws `StoreUnavailable`, and `OperatorError` with the index and the reason if MongoDB rejects an index.
  */
 export async function ensureIndexes(url: string): Promise<void> {
   const connection = new MongoConnection(url, { responseTimeoutMs: 0 })

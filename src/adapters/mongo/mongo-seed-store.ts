@@ -9,7 +9,7 @@ import { getOrderCollection } from './mongo-order-store.js'
 import type { PetDocument } from './mongo-pet-store.js'
 import { getPetCollection } from './mongo-pet-store.js'
 
-/** Longer than the timeout of a request: counting millions of rows and inserting a thousand rows at a time can take long. */
+/** Longer than the timeout of a request: counting millions of rows and inserting a thousand rows at a time can take a long time. */
 export const BULK_TIMEOUT_MS = 60_000
 const BULK_TIME_LIMIT = { maxTimeMS: BULK_TIMEOUT_MS }
 

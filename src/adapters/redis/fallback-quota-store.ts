@@ -4,7 +4,7 @@ import { decide, expiresAtMs, isStale, refund } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { mapWindows } from '../../core/window.js'
 import { PendingUsage } from './pending-usage.js'
-import { limitToShare } from './quota-share.js'
+import { restrictToShare } from './quota-share.js'
 import { RedisUnavailable } from './redis-circuit-breaker.js'
 import type { RedisQuotaStore } from './redis-quota-store.js'
 
@@ -87,7 +87,7 @@ export class FallbackQuotaStore implements QuotaStore {
 
   #stateAt(keyId: string, rules: QuotaRules, at: Instant): QuotaState {
     const states = { own: this.#states.get(keyId)?.state, shared: this.redis.lastState(keyId) }
-    return limitToShare(states, rules, at, this.replicas)
+    return restrictToShare(states, rules, at, this.replicas)
   }
 
   #keep(keyId: string, state: QuotaState, { ban }: QuotaRules): void {

@@ -8,22 +8,22 @@ import { mapWindows } from '../../core/window.js'
  * `own` is the state that results from its local decisions, in this outage or an earlier one. `shared` is the last state that all replicas
  * shared. The share of a window is the requests that were left in it, or the limit if the window is new, divided by `replicas` and rounded up.
  */
-export function limitToShare(
+export function restrictToShare(
   { own, shared }: { readonly own: QuotaState | undefined; readonly shared: QuotaState | undefined },
   rules: QuotaRules,
   at: Instant,
   replicas: number,
 ): QuotaState {
   const { limits, ban } = rules
-  const countUsedBeyondShare = (left: number, limit: number) => limit - Math.ceil(left / replicas)
+  const countOutsideShare = (left: number, limit: number) => limit - Math.ceil(left / replicas)
   const granted = shared && {
     ...shared,
-    used: mapWindows((name) => countUsedBeyondShare(Math.max(0, limits[name] - shared.used[name]), limits[name])),
+    used: mapWindows((name) => countOutsideShare(Math.max(0, limits[name] - shared.used[name]), limits[name])),
   }
   const known = own && granted ? mergeStricter(own, granted) : (own ?? granted)
   const state = rollForward(known, ban, at)
   const isKnown = mapWindows((name) => known?.window[name] === state.window[name])
-  return { ...state, used: mapWindows((name) => (isKnown[name] ? state.used[name] : countUsedBeyondShare(limits[name], limits[name]))) }
+  return { ...state, used: mapWindows((name) => (isKnown[name] ? state.used[name] : countOutsideShare(limits[name], limits[name]))) }
 }
 
 /** Takes the higher usage of each window and the ban that ends later. */

@@ -47,7 +47,7 @@ type Listener = (isUp: boolean, reason?: string) => void
 /** Opens when a command gets no response in time. While it is open, commands fail at once. Closes when a probe succeeds. */
 export class RedisCircuitBreaker {
   #isUp = false
-  #isClosed = false
+  #isShutDown = false
   /** The state that was last reported to the listeners. */
   #reported: boolean | undefined
   #lastReason = NO_RESPONSE
@@ -100,13 +100,13 @@ export class RedisCircuitBreaker {
 
   /** Closes the connection. Listeners are no longer called. */
   async close(): Promise<void> {
-    this.#isClosed = true
+    this.#isShutDown = true
     this.client.disconnect()
     await this.#connecting
   }
 
   #open(cause: unknown, hashTag?: string): void {
-    if (!this.#isUp || this.#isClosed) return
+    if (!this.#isUp || this.#isShutDown) return
     this.#isUp = false
     this.#lastReason = toReason(cause)
     this.#connecting = this.#probeUntilUp(hashTag)
@@ -134,8 +134,8 @@ export class RedisCircuitBreaker {
   }
 
   async #probeUntilUp(hashTag?: string): Promise<void> {
-    while (!this.#isClosed && !(await this.#probe(hashTag))) await sleep(PROBE_MS)
-    if (this.#isClosed) return
+    while (!this.#isShutDown && !(await this.#probe(hashTag))) await sleep(PROBE_MS)
+    if (this.#isShutDown) return
     this.#isUp = true
     this.#report(true)
   }
@@ -151,7 +151,7 @@ export class RedisCircuitBreaker {
     } catch (error) {
       this.#note(error)
       // A frozen server and a half-open connection look alike, so replace the connection.
-      if (error instanceof ResponseTimeout && !this.#isClosed) this.client.disconnect(true)
+      if (error instanceof ResponseTimeout && !this.#isShutDown) this.client.disconnect(true)
       return false
     }
   }

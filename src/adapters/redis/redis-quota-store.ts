@@ -10,14 +10,17 @@ import type { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import { SharedClock } from './shared-clock.js'
 
 /** If more keys are in use, the state of the least recently used ones is unknown when an outage begins. */
-const KNOWN_KEYS = 50_000
+const MAX_KNOWN_KEYS = 50_000
 
-/** Quotas that all replicas share: each decision is one round trip. Every method throws `RedisUnavailable` during an outage. */
+/**
+ * Quotas that all replicas share: each decision is one round trip. Unlike the port, it throws `RedisUnavailable` during an outage, which
+ * `FallbackQuotaStore` handles.
+ */
 export class RedisQuotaStore implements QuotaStore {
   readonly #redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash }
   readonly #clock: Clock
   readonly #sharedClock: SharedClock
-  readonly #lastStates = new LRUCache<string, QuotaState>({ max: KNOWN_KEYS })
+  readonly #lastStates = new LRUCache<string, QuotaState>({ max: MAX_KNOWN_KEYS })
 
   /** `clock`: the local clock of this replica. */
   constructor(redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash }, clock: Clock) {

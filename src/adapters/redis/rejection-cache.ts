@@ -5,10 +5,10 @@ import { decide } from '../../core/quota.js'
 import type { Instant, WindowNumbers } from '../../core/window.js'
 
 /** How long a key is rejected without a call to Redis. */
-const CACHED_MS = 1_000
-/** A key is rejected from the cache after this number of rejections within `WATCHED_MS`. */
-const REJECTIONS = 10
-const WATCHED_MS = 1_000
+const REJECT_MS = 1_000
+/** A key is rejected from the cache after this number of rejections within `COUNTING_MS`. */
+const MIN_REJECTIONS = 10
+const COUNTING_MS = 1_000
 const MAX_KEYS = 10_000
 
 /** A store whose rejections can be cached. */
@@ -42,7 +42,7 @@ export class RejectionCache implements QuotaStore {
   /** `cachedMs`: 0 disables the cache. */
   constructor(
     private readonly store: CacheableQuotaStore,
-    private readonly cachedMs = CACHED_MS,
+    private readonly cachedMs = REJECT_MS,
   ) {}
 
   async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | StaleKeyRecord> {
@@ -80,9 +80,9 @@ export class RejectionCache implements QuotaStore {
 
   #remember(keyId: string, { version }: KeyVersion, { quota: { nowMs } }: Rejection, state: QuotaState): void {
     const last = this.#entries.get(keyId)
-    const isWatched = last !== undefined && nowMs < Math.max(last.sinceMs, last.endMs) + WATCHED_MS
+    const isWatched = last !== undefined && nowMs < Math.max(last.sinceMs, last.endMs) + COUNTING_MS
     const count = isWatched ? last.count + 1 : 1
-    const endMs = count >= REJECTIONS ? nowMs + this.cachedMs : 0
+    const endMs = count >= MIN_REJECTIONS ? nowMs + this.cachedMs : 0
     this.#entries.set(keyId, { state, version, sinceMs: isWatched ? last.sinceMs : nowMs, count, endMs })
   }
 }

@@ -1,7 +1,7 @@
 import type { AddressQuota } from '../address-quota.js'
 
 /**
- * Counts failed authentications per IP address and minute. Minutes are on the clock of this replica. While a shared store is unavailable,
+ * Counts failed authentications per IP address and minute. Minutes follow the clock of this replica. While a shared store is unavailable,
  * this replica uses its own count. Once a method has returned 0 remaining for an IP address, no method calls the store for it until the
  * minute ends.
  *

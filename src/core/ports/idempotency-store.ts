@@ -19,7 +19,7 @@ export interface IdempotencyStore {
   /**
    * Returns the record of this scope: the existing one if it is younger than 24 h, otherwise `offered`, which is then stored.
    * Atomic: all concurrent claims get the same record. The record is durable when the promise resolves.
-   * Throws `StoreUnavailable` if the store does not respond in time. The claim may have been stored nevertheless.
+   * Throws `StoreUnavailable` if the store does not respond in time. The claim may have been stored anyway.
    */
   claim(scope: IdempotencyScope, offered: IdempotencyRecord): Promise<IdempotencyRecord>
 }

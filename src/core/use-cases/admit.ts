@@ -35,8 +35,8 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
     if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict)
 
     apiKeyVerifier.forget(key.secretHash)
-    const retried = await authenticate(credentials)
-    return retried.kind === 'verified' ? admitJustRead(retried.key) : retried
+    const reauthentication = await authenticate(credentials)
+    return reauthentication.kind === 'verified' ? admitJustRead(reauthentication.key) : reauthentication
   }
 
   /** A record that was just read applies even if its version is lower than one seen before: the key store may have been restored from a backup. */

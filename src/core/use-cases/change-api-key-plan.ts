@@ -18,6 +18,6 @@ export function makeChangeApiKeyPlan(ports: { apiKeyStore: ApiKeyStore; quotaCon
     const key = await ports.apiKeyStore.changePlan(keyId, subscription)
     if (key) return announceChange(ports.quotaControl, key)
     if (!(await ports.apiKeyStore.findById(keyId))) throw new ApiKeyNotFound(keyId)
-    throw new ApiKeyRevoked(`API key ${keyId} is revoked, so its plan cannot change`)
+    throw new ApiKeyRevoked(`API key ${keyId} is revoked, so its plan cannot be changed`)
   }
 }

@@ -29,7 +29,7 @@ describe('petstore keys', () => {
     it('prints the secret once and describes the key to people', async () => {
       const text = await keys.print('issue', '--plan', 'pro', '--owner', 'Acme')
       expect(text).to.match(
-        /^The secret of the API key, which is shown only once and not stored:\n\n {2}pst_live_\w{36}\n\nkey ID +key_\w{16}\n/,
+        /^The API key's secret. It is shown only once and is not stored:\n\n {2}pst_live_\w{36}\n\nkey ID +key_\w{16}\n/,
       )
       expect(text.match(new RegExp(SECRET, 'g'))).to.have.lengthOf(1)
       for (const line of ['owner      Acme', 'plan       pro, 300 per minute, 10000 per day', 'state      active', 'expires    never'])
@@ -60,7 +60,10 @@ describe('petstore keys', () => {
       const error = await rejection(keys.run('issue', '--plan', 'free', '--owner', 'Acme'))
       expect(error)
         .to.be.instanceOf(StoreUnavailable)
-        .with.property('message', 'MongoDB is unavailable; the key may exist nevertheless: find it with petstore keys list and revoke it')
+        .with.property(
+          'message',
+          'MongoDB is unavailable; the key may have been created anyway: find it with petstore keys list and revoke it',
+        )
     })
   })
 
@@ -131,11 +134,11 @@ describe('petstore keys', () => {
   it('plan rejects a revoked key and changes nothing', async () => {
     await keys.store(anApiKey('one', { revokedAtMs: 1 }))
     const error = await rejection(keys.run('plan', 'key_one', 'pro'))
-    expect(error).to.be.instanceOf(ApiKeyRevoked).with.property('message', 'API key key_one is revoked, so its plan cannot change')
+    expect(error).to.be.instanceOf(ApiKeyRevoked).with.property('message', 'API key key_one is revoked, so its plan cannot be changed')
     expect(await keys.printJson('show', 'key_one')).to.include({ plan: 'free' })
   })
 
-  it('issue and plan treat a missing limit as wrong usage if the plan has no limits, and change nothing', async () => {
+  it('issue and plan treat a missing limit as invalid usage if the plan has no limits, and change nothing', async () => {
     await keys.store(anApiKey('one', { limits: { minute: 1, day: 2 } }))
     const before = await keys.print('list')
     for (const args of [
@@ -182,7 +185,7 @@ describe('petstore keys', () => {
   })
 })
 
-describe('petstore keys with wrong usage', () => {
+describe('petstore keys with invalid usage', () => {
   const ISSUE = ['issue', '--plan', 'free', '--owner', 'Acme']
 
   for (const [args, problem] of [

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { limitToShare } from '../../../src/adapters/redis/quota-share.js'
+import { restrictToShare } from '../../../src/adapters/redis/quota-share.js'
 import type { QuotaState } from '../../../src/core/quota.js'
 import { decide } from '../../../src/core/quota.js'
 import { getWindowNumber } from '../../../src/core/window.js'
@@ -22,7 +22,7 @@ function aState(overrides: Partial<QuotaState> = {}, instant = NOON): QuotaState
 
 /** `instant` defaults to noon. */
 function share({ own, shared }: { own?: QuotaState; shared?: QuotaState }, replicas: number, instant = NOON): QuotaState {
-  return limitToShare({ own, shared }, FREE, instant, replicas)
+  return restrictToShare({ own, shared }, FREE, instant, replicas)
 }
 
 function getRemaining({ used }: QuotaState): number[] {

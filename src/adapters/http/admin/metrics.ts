@@ -34,7 +34,7 @@ export class Metrics {
   readonly #deprecated = this.#makeCounter('petstore_deprecated_requests_total', 'Requests for deprecated operations', ['operation'])
   readonly #redisChanges = this.#makeCounter(
     'petstore_redis_changes_total',
-    'State changes of the Redis circuit breaker. After down, this replica grants its share of the quotas. After up, all replicas share the quotas.',
+    'State changes of the Redis circuit breaker. After a change to down, this replica grants its share of the quotas. After a change to up, all replicas share the quotas.',
     ['to'],
   )
   readonly clientsGone = this.#makeCounter(

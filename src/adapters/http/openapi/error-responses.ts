@@ -31,7 +31,7 @@ export const ERROR_RESPONSES = {
     codes: ['unsupported_media_type'],
   },
   IdempotencyKeyReused: {
-    description: 'The `Idempotency-Key` was used with another body within the last 24 hours.',
+    description: 'The `Idempotency-Key` was used with a different body within the last 24 hours.',
     codes: ['idempotency_key_reused'],
   },
   TooManyRequests: {

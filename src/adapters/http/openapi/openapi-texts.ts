@@ -114,12 +114,12 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     example: 'experimental',
   },
   Accept: {
-    description: 'The media type that the request body must have. Present if it had another one.',
+    description: 'The media type that the request body must have. Present if the request had a different one.',
     schema: toTextSchema('^application/json$', 20),
     example: 'application/json',
   },
   'Accept-Encoding': {
-    description: 'The content coding that the request body must have. Present if it had another one.',
+    description: 'The content coding that the request body must have. Present if the request had a different one.',
     schema: toTextSchema('^identity$', 10),
     example: 'identity',
   },
@@ -156,7 +156,7 @@ export function listSuccessHeaders({ deprecation, path, stability }: OperationSp
   return toReferences(required, [...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])
 }
 
-/** References to the headers of an error response. Some 400 and `default` errors come from the HTTP parser, which knows no key and no quota. */
+/** References to the headers of an error response. Some 400 and `default` errors come from the HTTP parser, before the key and its quota are known. */
 export function listErrorHeaders(status: number | 'default'): Record<string, oas31.ReferenceObject> {
   const mayLackQuota = status === 400 || status === 'default'
   const required = [
