@@ -26,7 +26,7 @@ if (![rounds, decisions].every((each) => Number.isInteger(each) && each >= 1 && 
   fail('usage: node bench/decisions.mjs [rounds] [decisions per round] [redis://… with an empty database]')
 }
 if (!existsSync(SRC)) fail(`${SRC.pathname} does not exist: run 'npm run build' first`)
-const { makeRedisClient } = await import(new URL('adapters/redis/redis-client.js', SRC))
+const { makeRedisClient } = await import(new URL('adapters/redis/make-redis-client.js', SRC))
 const { RedisConnection } = await import(new URL('adapters/redis/redis-connection.js', SRC))
 const { FallbackQuotaStore } = await import(new URL('adapters/redis/fallback-quota-store.js', SRC))
 const { RedisQuotaStore } = await import(new URL('adapters/redis/redis-quota-store.js', SRC))
