@@ -198,9 +198,9 @@ function rejectMemoryWithUrls({ values, storage }: RuleInput): string | false {
 }
 
 function requireStorageInProduction({ env, storage, purpose }: RuleInput): string | false {
-  const isUndecided = storage === 'memory' && !isSet(env, 'STORAGE') && env['NODE_ENV'] === 'production' && purpose === 'serve'
+  const isMissing = storage === 'memory' && !isSet(env, 'STORAGE') && env['NODE_ENV'] === 'production' && purpose === 'serve'
   return (
-    isUndecided &&
+    isMissing &&
     'NODE_ENV=production requires a choice of storage: set MONGODB_URL and REDIS_URL, or set STORAGE=memory to keep all data in this process until it ends'
   )
 }

@@ -3,7 +3,7 @@ import { getWindowNumber, getWindowResetSeconds } from './window.js'
 
 /** How many more failed authentications an IP address may cause in the current minute. */
 export interface AddressQuota extends WindowQuota {
-  /** When the quota was read, by the clock that decides. Unix time in milliseconds. */
+  /** Unix time in milliseconds at which the quota was read, on the clock that defines the minute. */
   readonly nowMs: number
 }
 

@@ -1,12 +1,13 @@
-import type { QuotaStore, StaleKeyRecord } from '../../core/ports/quota-store.js'
+import type { StaleKeyRecord } from '../../core/ports/quota-store.js'
 import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
 import { decide, expiresAtMs, isStale, refund } from '../../core/quota.js'
-import type { Instant } from '../../core/window.js'
+import type { Instant, WindowNumbers } from '../../core/window.js'
 import { mapWindows } from '../../core/window.js'
 import { PendingUsage } from './pending-usage.js'
 import { restrictToShare } from './quota-share.js'
 import { RedisUnavailable } from './redis-circuit-breaker.js'
 import type { RedisQuotaStore } from './redis-quota-store.js'
+import type { CacheableQuotaStore } from './rejection-cache.js'
 
 /** Number of keys that are reconciled concurrently when the breaker closes. */
 const RECONCILE_CONCURRENCY = 64
@@ -15,7 +16,7 @@ const RECONCILE_CONCURRENCY = 64
  * While Redis is unavailable, decides locally: this replica grants its share of each quota and reports the usage to Redis afterwards.
  * If Redis did not respond to a command, that request is not reported, because Redis may have counted it.
  */
-export class FallbackQuotaStore implements QuotaStore {
+export class FallbackQuotaStore implements CacheableQuotaStore {
   readonly #pendingUsage = new PendingUsage()
   /** The states that result from local decisions. They are kept after an outage, so that a share is granted only once per window. */
   readonly #states = new Map<string, { readonly state: QuotaState; readonly endMs: number }>()
@@ -57,19 +58,16 @@ export class FallbackQuotaStore implements QuotaStore {
     }
   }
 
-  /** The state of the key in the last reply. Undefined while Redis is unavailable. */
   sharedState(keyId: string): QuotaState | undefined {
     return this.redis.isUp ? this.redis.lastState(keyId) : undefined
   }
 
-  /** The current time on the clock that quota decisions use. */
   now(keyId: string): Instant {
     return this.redis.now(keyId)
   }
 
-  /** Reports one strike with the next decision for the key. */
-  addStrike(keyId: string, rules: QuotaRules, minuteAndDay: Charge): void {
-    this.#addPending(keyId, rules, minuteAndDay, { strikes: 1 })
+  addStrike(keyId: string, rules: QuotaRules, windows: WindowNumbers): void {
+    this.#addPending(keyId, rules, windows, { strikes: 1 })
   }
 
   #addPending(keyId: string, rules: QuotaRules, window: Charge, { requests = 0, strikes = 0 }): void {

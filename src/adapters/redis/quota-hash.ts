@@ -18,7 +18,7 @@ export interface TakeReply extends StateReply {
 
 type Outcome = (typeof OUTCOMES)[keyof typeof OUTCOMES]
 
-/** Required properties by operation: `take` rules and key version, `reconcile` rules and delta, `announce` the version, `unban` none. */
+/** The properties that each operation requires. `take`: rules and key version. `reconcile`: rules and delta. `announce`: version. `unban`: none. */
 interface ScriptArguments extends Partial<KeyVersion> {
   readonly operation: 'take' | 'reconcile' | 'unban' | 'announce'
   readonly rules?: QuotaRules
@@ -27,6 +27,9 @@ interface ScriptArguments extends Partial<KeyVersion> {
 
 type ScriptReply = [outcome: Outcome, nowMs: number, ...fields: number[]]
 type Script = (key: string, args: string) => Promise<ScriptReply>
+
+const OUTCOME_NAMES = { [OUTCOMES.rejected]: 'rejected', [OUTCOMES.done]: 'charged', [OUTCOMES.stale]: 'stale' } as const
+const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 
 /** Commands are defined for a whole client, so this name must differ from those of other scripts. */
 const COMMAND = 'petstoreQuota'
@@ -47,8 +50,7 @@ export class QuotaHash {
 
   async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, delta?: UsageDelta): Promise<TakeReply> {
     const [outcome, ...reply] = await this.#run(keyId, { operation: 'take', rules, delta, ...keyVersion })
-    const outcomes = { [OUTCOMES.rejected]: 'rejected', [OUTCOMES.done]: 'charged', [OUTCOMES.stale]: 'stale' } as const
-    return { outcome: outcomes[outcome], ...toStateReply(keyId, reply) }
+    return { outcome: OUTCOME_NAMES[outcome], ...toStateReply(keyId, reply) }
   }
 
   /** Adds usage that a replica granted locally. Does not decide a request. */
@@ -105,8 +107,7 @@ export function quotaKey(keyId: string): string {
 }
 
 function toStateReply(keyId: string, [nowMs = 0, ...values]: readonly number[]): StateReply {
-  const names = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
-  const fields = Object.fromEntries(names.map((name, index) => [name, values[index] ?? 0])) as Record<keyof typeof FIELDS, number>
+  const fields = Object.fromEntries(FIELD_NAMES.map((name, index) => [name, values[index] ?? 0])) as Record<keyof typeof FIELDS, number>
   const { minute, minuteUsed, day, dayUsed, firstRejectionMs, ...same } = fields
   return {
     at: { nowMs, phaseSeconds: getMinutePhaseSeconds(keyId) },

@@ -18,8 +18,8 @@ const NAMES = Object.keys(FIELDS).join(', ')
 const LETTERS = `'${Object.values(FIELDS).join("', '")}'`
 
 /**
- * `transition`, `reconcile`, `unban` and the key version of core/quota.ts on one hash, each in one atomic step. The core explains the rules;
- * tests compare the two on random traffic.
+ * Implements `transition`, `reconcile`, `unban` and the key version of core/quota.ts on one hash. Each operation is one atomic step.
+ * core/quota.ts documents the rules, and tests compare the two on random traffic.
  *
  * KEYS[1] is the hash, and ARGV[1] the `ScriptArguments` as JSON.
  * Returns the outcome, the time in milliseconds and the values of all FIELDS.

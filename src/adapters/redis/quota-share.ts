@@ -16,11 +16,11 @@ export function restrictToShare(
 ): QuotaState {
   const { limits, ban } = rules
   const countOutsideShare = (left: number, limit: number) => limit - Math.ceil(left / replicas)
-  const granted = shared && {
+  const restricted = shared && {
     ...shared,
     used: mapWindows((name) => countOutsideShare(Math.max(0, limits[name] - shared.used[name]), limits[name])),
   }
-  const known = own && granted ? mergeStricter(own, granted) : (own ?? granted)
+  const known = own && restricted ? mergeStricter(own, restricted) : (own ?? restricted)
   const state = rollForward(known, ban, at)
   const isKnown = mapWindows((name) => known?.window[name] === state.window[name])
   return { ...state, used: mapWindows((name) => (isKnown[name] ? state.used[name] : countOutsideShare(limits[name], limits[name]))) }

@@ -9,7 +9,7 @@ import type { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import { RedisUnavailable } from './redis-circuit-breaker.js'
 import type { RedisClient } from './redis-client.js'
 
-/** Beyond this number, an IP address that has reached the limit may cost one more Redis call. */
+/** The maximum number of cached IP addresses that have reached the limit. Each further one may cost one more Redis call. */
 const MAX_EXHAUSTED = 10_000
 
 /**

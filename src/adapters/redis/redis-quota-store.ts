@@ -17,30 +17,29 @@ const MAX_KNOWN_KEYS = 50_000
  * `FallbackQuotaStore` handles.
  */
 export class RedisQuotaStore implements QuotaStore {
-  readonly #redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash }
-  readonly #clock: Clock
   readonly #sharedClock: SharedClock
   readonly #lastStates = new LRUCache<string, QuotaState>({ max: MAX_KNOWN_KEYS })
 
   /** `clock`: the local clock of this replica. */
-  constructor(redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash }, clock: Clock) {
-    this.#redis = redis
-    this.#clock = clock
+  constructor(
+    private readonly redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash },
+    private readonly clock: Clock,
+  ) {
     this.#sharedClock = new SharedClock(clock)
   }
 
   /** Whether Redis is used for decisions. */
   get isUp(): boolean {
-    return this.#redis.breaker.isUp
+    return this.redis.breaker.isUp
   }
 
   onChange(listener: (isUp: boolean) => void): void {
-    this.#redis.breaker.onChange(listener)
+    this.redis.breaker.onChange(listener)
   }
 
   /** Counts `pending` before it decides. If the record is stale, `pending` is not counted. */
   async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, pending?: UsageDelta): Promise<Verdict | StaleKeyRecord> {
-    const { outcome, at, state } = await this.#call(keyId, () => this.#redis.quotaHash.take(keyId, rules, keyVersion, pending))
+    const { outcome, at, state } = await this.#call(keyId, () => this.redis.quotaHash.take(keyId, rules, keyVersion, pending))
     return outcome === 'stale' ? { kind: 'stale' } : toVerdict(state, rules, at, { charged: outcome === 'charged' })
   }
 
@@ -50,7 +49,7 @@ export class RedisQuotaStore implements QuotaStore {
 
   /** Adds usage that this replica granted locally. */
   async reconcile(keyId: string, rules: QuotaRules, delta: UsageDelta): Promise<Quota> {
-    const { at, state } = await this.#call(keyId, () => this.#redis.quotaHash.reconcile(keyId, rules, delta))
+    const { at, state } = await this.#call(keyId, () => this.redis.quotaHash.reconcile(keyId, rules, delta))
     return toUsage(state, rules, at).quota
   }
 
@@ -65,8 +64,8 @@ export class RedisQuotaStore implements QuotaStore {
   }
 
   async #call<Reply extends StateReply>(keyId: string, command: () => Promise<Reply>): Promise<Reply> {
-    const sentAtMs = this.#clock.nowMs()
-    const reply = await this.#redis.breaker.call(command, keyId)
+    const sentAtMs = this.clock.nowMs()
+    const reply = await this.redis.breaker.call(command, keyId)
     this.#sharedClock.observe(reply.at.nowMs, sentAtMs)
     this.#lastStates.set(keyId, reply.state)
     return reply
