@@ -17,6 +17,8 @@ export const MAX_KNOWN_KEYS = 50_000
 /** Longer than it takes all replicas to notice that Redis has lost data, and to restore what they know. */
 const SETTLE_MS = 1_000
 
+const LOST_DATA = 'Redis has lost data'
+
 interface KnownState {
   readonly state: QuotaState
   /** The rules of the most recent decision. */
@@ -94,6 +96,12 @@ export class RedisQuotaStore implements QuotaStore {
     return toUsage(state, rules, at).quota
   }
 
+  /** Stops using Redis for a shard if its epoch is not the one that this replica knows. */
+  checkEpoch(number: number, epoch: string): void {
+    const known = this.#getShard(number).epoch
+    if (known !== undefined && known !== epoch) this.redis.breaker.open(new Error(LOST_DATA), number)
+  }
+
   /** The state of the key in the last reply. */
   lastState(keyId: string): QuotaState | undefined {
     return this.#shardOf(keyId).known.get(keyId)?.state
@@ -123,9 +131,8 @@ export class RedisQuotaStore implements QuotaStore {
       reply = await breaker.call(() => command(repair), number)
     }
     if (!('state' in reply)) {
-      const lost = new RedisUnavailable('Redis has lost data', { maybeExecuted: false })
-      breaker.open(lost, number)
-      throw lost
+      breaker.open(new Error(LOST_DATA), number)
+      throw new RedisUnavailable(LOST_DATA, { maybeExecuted: false })
     }
     this.#sharedClock.observe(reply.at.nowMs, sentAtMs)
     shard.known.set(keyId, { state: reply.state, rules })
@@ -149,7 +156,7 @@ export class RedisQuotaStore implements QuotaStore {
     const valid = [...known.entries()].filter(([keyId, { state, rules }]) => expiresAtMs(state, rules.ban) > this.now(keyId).nowMs)
     await inBatches(valid, async ([keyId, { state, rules }]) => {
       const { outcome } = await breaker.callThrough(() => quotaHash.reconcile(keyId, rules, { epoch, known: [state], isRepair: true }))
-      if (outcome === 'epochChanged') throw new Error('Redis has lost data again')
+      if (outcome === 'epochChanged') throw new Error(LOST_DATA)
     })
     this.options.onRestore?.(valid.length)
   }
