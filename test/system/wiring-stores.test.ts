@@ -61,7 +61,7 @@ describe('the process with MongoDB but without Redis', function () {
     const { exitCode, stderr } = await within(AMPLE_MS, 'the command ends', runPetstore(seed, settings))
     expect(exitCode, stderr).to.equal(0)
     const writes = mongo.received('insert').filter(({ insert }) => insert !== 'counters')
-    const aMinute = { maxTimeMS: 60_000, wtimeout: 59_600 }
+    const aMinute = { maxTimeMS: 60_000, wtimeout: 59_500 }
     expect(writes.map((write) => [write['insert'], pickTimeouts(write)])).to.deep.equal([
       ['pets', aMinute],
       ['orders', aMinute],
