@@ -20,35 +20,40 @@ export type Admission =
       readonly refund?: () => Promise<Quota>
     }
 
-/** Authenticates the caller and charges one request. */
-export type Admit = (credentials: Credentials) => Promise<Admission>
+/** Authenticates the caller and charges one request. Once the signal is aborted, charges nothing and throws the signal's reason. */
+export type Admit = (credentials: Credentials, signal?: AbortSignal) => Promise<Admission>
 
 export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: ApiKeyVerifier; quotas: QuotaStore; plans: Plans }): Admit {
   const { authenticate, apiKeyVerifier, quotas, plans } = ports
 
-  return async (credentials) => {
-    const authentication = await authenticate(credentials)
+  return async (credentials, signal) => {
+    const authentication = await authenticate(credentials, signal)
     if (authentication.kind !== 'verified') return authentication
     const { key } = authentication
     const rules = toQuotaRules(key, plans)
+    signal?.throwIfAborted()
     const verdict = await quotas.take(key.keyId, rules, { version: key.version })
-    if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict)
+    if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict, signal)
 
     apiKeyVerifier.forget(key.secretHash)
-    const reauthentication = await authenticate(credentials)
-    return reauthentication.kind === 'verified' ? admitJustRead(reauthentication.key) : reauthentication
+    const reauthentication = await authenticate(credentials, signal)
+    return reauthentication.kind === 'verified' ? admitJustRead(reauthentication.key, signal) : reauthentication
   }
 
   /** A record that was just read applies even if its version is lower than one seen before: the key store may have been restored from a backup. */
-  async function admitJustRead(key: ApiKey): Promise<Admission> {
+  async function admitJustRead(key: ApiKey, signal?: AbortSignal): Promise<Admission> {
     const rules = toQuotaRules(key, plans)
+    signal?.throwIfAborted()
     const verdict = await quotas.take(key.keyId, rules, { version: key.version, justRead: true })
     if (verdict.kind === 'stale') throw new Error('The quota store reported an API key record as stale that had just been read')
-    return toAdmission(key, rules, verdict)
+    return toAdmission(key, rules, verdict, signal)
   }
 
-  function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict): Admission {
+  async function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict, signal?: AbortSignal): Promise<Admission> {
     if (!('charge' in verdict)) return { kind: 'decided', key, verdict }
-    return { kind: 'decided', key, verdict, refund: () => quotas.refund(key.keyId, verdict.charge, rules) }
+    const refund = () => quotas.refund(key.keyId, verdict.charge, rules)
+    if (signal?.aborted) await refund()
+    signal?.throwIfAborted()
+    return { kind: 'decided', key, verdict, refund }
   }
 }

@@ -12,7 +12,8 @@ export function admitCaller(deps: { admit: Admit; trustedProxyHops: number }): M
   return async function admitRequest(ctx, next) {
     const secret = readSecret(ctx)
     const address = toClientAddress(ctx, deps.trustedProxyHops)
-    const admission = await deps.admit({ address, ...(secret === undefined ? {} : { secret }) })
+    const credentials = { address, ...(secret === undefined ? {} : { secret }) }
+    const admission = await ctx.state.deadline.race((signal) => deps.admit(credentials, signal))
     switch (admission.kind) {
       case 'missing':
         setAddressQuotaHeaders(ctx, admission.quota)

@@ -2,7 +2,6 @@ import type { Context } from 'koa'
 import { z } from 'zod'
 import { makeCreatePet } from '../../../core/use-cases/create-pet.js'
 import { readJsonBody } from '../pipeline/read-json-body.js'
-import { respondWithJson } from '../pipeline/respond-with-json.js'
 import { idempotencyKeyHeader, newPet, pet } from '../schemas/pet-schemas.js'
 import { makeSerializer } from '../schemas/serializer.js'
 import { NO_PARAMETERS, parseOrThrow, parseQuery } from '../schemas/validation.js'
@@ -32,14 +31,20 @@ export const createPetOperation: OperationDeclaration<Parameters<typeof makeCrea
   makeHandler({ publicUrl, ...ports }) {
     const createPet = makeCreatePet(ports)
     const serialize = makeSerializer<object>(pet)
-    return async (ctx, { keyId }) => {
+    return async (ctx, { keyId, signal }) => {
       parseQuery(NO_PARAMETERS, ctx.querystring)
       const requested = parseOrThrow(newPet, await readJsonBody(ctx), 'validation_failed')
       const idempotencyKey = parseIdempotencyKey(ctx)
-      const { pet: created, isReplay } = await createPet(requested, idempotencyKey === undefined ? undefined : { keyId, idempotencyKey })
-      if (isReplay) ctx.set('Idempotent-Replayed', 'true')
-      ctx.set('Location', `${publicUrl}${API_PREFIX}/pets/${created.id}`)
-      respondWithJson(ctx, 201, serialize(created))
+      const scope = idempotencyKey === undefined ? undefined : { keyId, idempotencyKey }
+      const { pet: created, isReplay } = await createPet(requested, scope, signal)
+      return {
+        status: 201,
+        headers: {
+          Location: `${publicUrl}${API_PREFIX}/pets/${created.id}`,
+          ...(isReplay ? { 'Idempotent-Replayed': 'true' } : {}),
+        },
+        json: serialize(created),
+      }
     }
   },
 }

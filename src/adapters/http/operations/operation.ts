@@ -1,6 +1,6 @@
-import type { Context } from 'koa'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
 import type { ErrorResponseName } from '../openapi/error-responses.js'
+import type { RequestContext } from '../pipeline/context.js'
 
 /** The first segment of every operation's path. */
 export const API_PREFIX = '/v1'
@@ -37,9 +37,20 @@ export interface Call {
   readonly params: Readonly<Record<string, string>>
   /** The ID of the caller's API key. */
   readonly keyId: string
+  /** Aborts at the deadline of the request. */
+  readonly signal: AbortSignal
 }
 
-export type Handler = (ctx: Context, call: Call) => Promise<void>
+/** What an operation responds with. */
+export interface OperationResponse {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** Serialized. Absent if the response has no body. */
+  readonly json?: string
+}
+
+/** Must not change `ctx`, because the response may have been sent at the deadline. */
+export type Handler = (ctx: RequestContext, call: Call) => Promise<OperationResponse>
 
 /** An operation whose handler has its dependencies. */
 export interface Operation extends OperationSpec {

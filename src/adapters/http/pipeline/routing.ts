@@ -8,6 +8,7 @@ import type { MatchedRoute, Middleware, RequestContext } from './context.js'
 import { isRemoved, toDeprecationHeaders } from './deprecation.js'
 import type { ReportAddressQuota } from './report-address-quota.js'
 import { requireJsonAccepted } from './require-json-accepted.js'
+import { respondWithJson } from './respond-with-json.js'
 
 /** A route outside the API, which needs no key. Responds to GET and HEAD. */
 export interface PublicRoute {
@@ -102,8 +103,12 @@ function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
     async respond(ctx, params) {
       requireJsonAccepted(ctx)
       if (deprecation && isRemoved(deprecation, clock.nowMs())) throw new HttpError('operation_removed')
-      if (!ctx.state.key) throw new Error('An operation was called without authentication')
-      await handle(ctx, { params, keyId: ctx.state.key.keyId })
+      const { key, deadline } = ctx.state
+      if (!key) throw new Error('An operation was called without authentication')
+      const { status, headers: ownHeaders = {}, json } = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, signal }))
+      ctx.set(ownHeaders)
+      if (json === undefined) ctx.status = status
+      else respondWithJson(ctx, status, json)
     },
   }
 }
