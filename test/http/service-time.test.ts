@@ -96,6 +96,13 @@ describe('a request that is not served within 2 s', () => {
     expect((await api.postPet(REX, { 'idempotency-key': 'one' })).headers).to.not.have.property('idempotent-replayed')
   })
 
+  it('is the only one that keeps a timer: none is left after other requests', async () => {
+    const countTimers = () => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length
+    const before = countTimers()
+    for (let count = 0; count < 20; count += 1) await api.call(count % 2 === 0 ? '/v1/pets/999' : '/v1/none')
+    expect(countTimers() - before).to.be.below(10)
+  })
+
   it('is logged in one line with the reason, at the level info and without a stack trace', async () => {
     const before = api.logLines.length
     await sendUntilDeadline(
