@@ -10,10 +10,7 @@ export interface PetCreation {
   readonly isReplay: boolean
 }
 
-/**
- * With a scope, retries create the pet only once. Throws `IdempotencyKeyReused` if the scope was used for a different pet. Once the signal is
- * aborted, starts no further write and throws the signal's reason.
- */
+/** With a scope, retries create the pet only once. Throws `IdempotencyKeyReused` if the scope was used for a different pet. Starts no write after the signal is aborted. */
 export type CreatePet = (newPet: NewPet, scope?: IdempotencyScope, signal?: AbortSignal) => Promise<PetCreation>
 
 export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempotency: IdempotencyStore }): CreatePet {

@@ -62,11 +62,20 @@ describe('a MongoDB', function () {
 
       // Until every response has arrived, the driver could still try again.
       await setTimeout(RESPONSE_DELAY_MS)
-      findDelayMs = 0
       expect(stub.received('find').length - before.finds).to.equal(REQUESTS)
-      await pets.find(1n)
+      findDelayMs = 200
+      await Promise.all(Array.from({ length: REQUESTS }, () => pets.find(1n)))
       expect(connections - before.connections).to.be.at.most(3)
     })
+  })
+
+  it('that does not respond is hit once per request, also after the connection counts as broken', async () => {
+    findDelayMs = 60_000
+    expect(await rejection(pets.find(1n))).to.be.instanceOf(StoreUnavailable)
+    const open = stub.openConnections
+    await until('the connection is closed', () => stub.openConnections < open)
+    await setTimeout(500)
+    expect(stub.received('find')).to.have.lengthOf(1)
   })
 
   it('whose connections are all in use fails further requests within 2 s, and stays up for health checks on a connection of their own', async () => {

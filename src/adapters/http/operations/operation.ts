@@ -1,6 +1,6 @@
+import type { Context } from 'koa'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
 import type { ErrorResponseName } from '../openapi/error-responses.js'
-import type { RequestContext } from '../pipeline/context.js'
 
 /** The first segment of every operation's path. */
 export const API_PREFIX = '/v1'
@@ -39,6 +39,8 @@ export interface Call {
   readonly keyId: string
   /** Aborts at the deadline of the request. */
   readonly signal: AbortSignal
+  /** Runs work whose time does not count toward the deadline. */
+  readonly pauseDeadline: <Value>(work: () => Promise<Value>) => Promise<Value>
 }
 
 /** What an operation responds with. */
@@ -50,7 +52,7 @@ export interface OperationResponse {
 }
 
 /** Must not change `ctx`, because the response may have been sent at the deadline. */
-export type Handler = (ctx: RequestContext, call: Call) => Promise<OperationResponse>
+export type Handler = (ctx: Context, call: Call) => Promise<OperationResponse>
 
 /** An operation whose handler has its dependencies. */
 export interface Operation extends OperationSpec {

@@ -2,7 +2,7 @@ import type { Layer } from '@koa/router'
 import Router from '@koa/router'
 import type { Clock } from '../../../core/ports/clock.js'
 import { HttpError } from '../errors/http-error.js'
-import type { Operation } from '../operations/operation.js'
+import type { Call, Operation } from '../operations/operation.js'
 import { API_PREFIX, isApiPath } from '../operations/operation.js'
 import type { MatchedRoute, Middleware, RequestContext } from './context.js'
 import { isRemoved, toDeprecationHeaders } from './deprecation.js'
@@ -105,10 +105,11 @@ function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
       if (deprecation && isRemoved(deprecation, clock.nowMs())) throw new HttpError('operation_removed')
       const { key, deadline } = ctx.state
       if (!key) throw new Error('An operation was called without authentication')
-      const { status, headers: ownHeaders = {}, json } = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, signal }))
-      ctx.set(ownHeaders)
-      if (json === undefined) ctx.status = status
-      else respondWithJson(ctx, status, json)
+      const pauseDeadline: Call['pauseDeadline'] = (work) => deadline.pauseDuring(work)
+      const response = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, signal, pauseDeadline }))
+      ctx.set(response.headers ?? {})
+      if (response.json === undefined) ctx.status = response.status
+      else respondWithJson(ctx, response.status, response.json)
     },
   }
 }
