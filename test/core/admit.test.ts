@@ -86,6 +86,32 @@ describe('admitting a request', () => {
     expect(takes).to.have.lengthOf(1)
   })
 
+  for (const [what, reads, stale] of [
+    ['authentication', 1, 0],
+    ['second authentication, after a stale record,', 2, 1],
+  ] as const) {
+    it(`with a signal that is aborted during the ${what} charges nothing, and throws the reason`, async () => {
+      const reason = new StoreUnavailable('Too late')
+      const abortion = new AbortController()
+      let read = 0
+      const onRead = () => ++read === reads && abortion.abort(reason)
+      const { admit, takes } = anAdmission({ reads: [anApiKey(), anApiKey()], stale, onRead })
+      expect(await rejection(admit(CREDENTIALS, abortion.signal))).to.equal(reason)
+      expect(takes).to.have.lengthOf(stale)
+    })
+  }
+
+  for (const stale of [0, 1]) {
+    it(`with a signal that is aborted during the charge after ${stale} stale records refunds it, and throws the reason`, async () => {
+      const reason = new StoreUnavailable('Too late')
+      const abortion = new AbortController()
+      const onTake = (takes: number) => takes === stale + 1 && abortion.abort(reason)
+      const { admit, refunds } = anAdmission({ reads: [anApiKey(), anApiKey()], stale, onTake })
+      expect(await rejection(admit(CREDENTIALS, abortion.signal))).to.equal(reason)
+      expect(refunds).to.have.lengthOf(1)
+    })
+  }
+
   it('throws, and does not retry forever, if a quota store reports a record as stale that was just read', async () => {
     const { admit, takes } = anAdmission({ reads: [anApiKey(), anApiKey()], stale: 2 })
     expect(await rejection(admit(CREDENTIALS))).to.be.instanceOf(Error)
@@ -93,8 +119,17 @@ describe('admitting a request', () => {
   })
 })
 
-/** `reads`: the results of authenticating, in order. `stale`: how many times the quota store returns `stale` before it decides. */
-function anAdmission({ reads, stale = 0 }: { reads: readonly (ApiKey | Authentication | Error)[]; stale?: number }) {
+interface AdmissionOptions {
+  /** The results of authenticating, in order. */
+  readonly reads: readonly (ApiKey | Authentication | Error)[]
+  /** How many times the quota store returns `stale` before it decides. */
+  readonly stale?: number
+  readonly onRead?: () => unknown
+  /** Called with the number of calls so far. */
+  readonly onTake?: (takes: number) => unknown
+}
+
+function anAdmission({ reads, stale = 0, onRead = () => {}, onTake = () => {} }: AdmissionOptions) {
   const takes: Parameters<QuotaStore['take']>[] = []
   const refunds: Parameters<QuotaStore['refund']>[] = []
   const forgotten: string[] = []
@@ -106,6 +141,7 @@ function anAdmission({ reads, stale = 0 }: { reads: readonly (ApiKey | Authentic
   const quotas: QuotaStore = {
     async take(...args) {
       takes.push(args)
+      onTake(takes.length)
       return takes.length <= stale ? STALE : decide(undefined, args[1], { nowMs: 0, phaseSeconds: 0 }).verdict
     },
     async refund(...args) {
@@ -117,6 +153,7 @@ function anAdmission({ reads, stale = 0 }: { reads: readonly (ApiKey | Authentic
   const admit = makeAdmit({
     async authenticate() {
       const read = remaining.shift()
+      onRead()
       if (!read) throw new Error('Read more often than expected')
       if (read instanceof Error) throw read
       return 'kind' in read ? read : { kind: 'verified', key: read }
