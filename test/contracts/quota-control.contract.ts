@@ -154,7 +154,7 @@ export function describeQuotaControl(
 
       it('does not make a record stale that was just read', async () => {
         await control.announce('key_one', 3)
-        expect((await quotas.take('key_one', BANNING, { version: 2, justRead: true })).kind).to.equal('admitted')
+        expect((await quotas.take('key_one', BANNING, { version: 2, readSince: 3 })).kind).to.equal('admitted')
       })
     })
 

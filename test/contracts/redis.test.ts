@@ -39,7 +39,7 @@ describe('on a real Redis', function () {
   after(() => redis?.stop())
 
   // Without the fallback, the store throws in an outage, so this suite has no outage tests.
-  describeQuotaStore('in Redis', (clock) => open(clock, (connection) => new RedisQuotaStore(connection, clock)))
+  describeQuotaStore('in Redis', (clock) => open(clock, (connection) => aStore(connection, clock)))
   describeQuotaStore('in Redis, with the fallback', (clock) => open(clock, (connection) => withFallback(connection, clock)), outage)
   describeQuotaStore('in Redis, with fallback and cache', (clock) => open(clock, (connection) => withCache(connection, clock)), outage)
   describeQuotaControl(
@@ -55,8 +55,12 @@ describe('on a real Redis', function () {
   )
 })
 
+function aStore(connection: RedisConnection, clock: Clock): RedisQuotaStore {
+  return new RedisQuotaStore(connection, clock, { settleMs: 0 })
+}
+
 function withFallback(connection: RedisConnection, clock: Clock): FallbackQuotaStore {
-  return new FallbackQuotaStore(new RedisQuotaStore(connection, clock), 1)
+  return new FallbackQuotaStore(aStore(connection, clock), { count: 1 }, clock)
 }
 
 function withCache(connection: RedisConnection, clock: Clock): QuotaStore {

@@ -6,7 +6,7 @@ import type { RedisCircuitBreakerOptions } from '../../src/adapters/redis/redis-
 import { RedisCircuitBreaker, RedisUnavailable } from '../../src/adapters/redis/redis-circuit-breaker.js'
 import type { RedisClient } from '../../src/adapters/redis/redis-client.js'
 import { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
-import { RedisKeys } from '../../src/adapters/redis/redis-keys.js'
+import { CLUSTER_SHARDS, RedisKeys } from '../../src/adapters/redis/redis-keys.js'
 import { RedisQuotaControl } from '../../src/adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../../src/adapters/redis/redis-quota-store.js'
 import { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
@@ -19,6 +19,7 @@ export const PREFIX = 'petstore:'
 
 /** The keys on a single server. */
 export const KEYS = new RedisKeys(PREFIX, 1)
+export const CLUSTER_KEYS = new RedisKeys(PREFIX, CLUSTER_SHARDS)
 
 /** The quota stores of one replica. */
 export interface RedisReplica {
@@ -40,7 +41,7 @@ export interface RedisReplicaOptions {
   readonly localClock?: Clock
   /** Number of replicas that share the quotas. */
   readonly replicas?: number
-  /** How long Redis is not used after it has lost data. */
+  /** How long Redis is not used after it has lost data. 0 unless set. */
   readonly settleMs?: number
   /** 0 caches no rejections. */
   readonly cachedMs?: number
@@ -49,7 +50,7 @@ export interface RedisReplicaOptions {
 }
 
 export async function aRedisReplica(url: string, options: RedisReplicaOptions = {}): Promise<RedisReplica> {
-  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, settleMs, hasNoTimeout = false } = options
+  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, settleMs = 0, hasNoTimeout = false } = options
   const connection = hasNoTimeout ? aConnectionWithoutTimeout(url, clock) : aRedisConnection(url, clock)
   const changes: boolean[] = []
   connection.breaker.onChange((isUp) => changes.push(isUp))
@@ -60,7 +61,7 @@ export async function aRedisReplica(url: string, options: RedisReplicaOptions = 
     takes += 1
     return take(...args)
   }
-  const store = new RedisQuotaStore(connection, localClock, settleMs === undefined ? {} : { settleMs })
+  const store = new RedisQuotaStore(connection, localClock, { settleMs })
   const fallback = new FallbackQuotaStore(store, { count: replicas }, localClock)
   const quotas = new RejectionCache(fallback, cachedMs)
   await connection.connect()

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { PendingUsage } from '../../../src/adapters/redis/pending-usage.js'
 import type { UsageDelta } from '../../../src/core/quota.js'
 import { someQuotaRules } from '../../support/builders.js'
+import { MovableClock } from '../../support/movable-clock.js'
 
 const FREE = someQuotaRules()
 
@@ -11,26 +12,26 @@ function aDelta(minute: number, day: number, { strikes = 0, used = 1 } = {}): Us
 
 /** Adds these deltas as pending usage, and returns the sum. */
 function sumPending(...deltas: readonly UsageDelta[]): UsageDelta | undefined {
-  const pendingUsage = new PendingUsage()
-  for (const delta of deltas) pendingUsage.add('key_one', { rules: FREE, delta })
+  const pendingUsage = new PendingUsage(new MovableClock())
+  for (const delta of deltas) pendingUsage.add('key_one', { rules: FREE, delta }, 0)
   return pendingUsage.remove('key_one')?.delta
 }
 
 describe('pending usage', () => {
   it('is reported only once: removing it a second time returns nothing', () => {
-    const pendingUsage = new PendingUsage()
-    pendingUsage.add('key_one', { rules: FREE, delta: aDelta(100, 1) })
-    pendingUsage.add('key_two', { rules: FREE, delta: aDelta(100, 1) })
-    expect(pendingUsage.keyIds).to.deep.equal(['key_one', 'key_two'])
+    const pendingUsage = new PendingUsage(new MovableClock())
+    pendingUsage.add('key_one', { rules: FREE, delta: aDelta(100, 1) }, 0)
+    pendingUsage.add('key_two', { rules: FREE, delta: aDelta(100, 1) }, 0)
+    expect(pendingUsage.keyIds).to.have.members(['key_one', 'key_two'])
     expect(pendingUsage.remove('key_one')).to.deep.equal({ rules: FREE, delta: aDelta(100, 1) })
     expect(pendingUsage.remove('key_one')).to.equal(undefined)
     expect(pendingUsage.keyIds).to.deep.equal(['key_two'])
   })
 
   it('keeps the rules that applied last', () => {
-    const pendingUsage = new PendingUsage()
+    const pendingUsage = new PendingUsage(new MovableClock())
     const pro = someQuotaRules({ limits: { minute: 300, day: 10_000 } })
-    for (const rules of [FREE, pro]) pendingUsage.add('key_one', { rules, delta: aDelta(100, 1) })
+    for (const rules of [FREE, pro]) pendingUsage.add('key_one', { rules, delta: aDelta(100, 1) }, 0)
     expect(pendingUsage.remove('key_one')?.rules).to.equal(pro)
   })
 

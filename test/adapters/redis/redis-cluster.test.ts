@@ -1,12 +1,11 @@
 import { expect } from 'chai'
-import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisFailedAuthentications } from '../../../src/adapters/redis/redis-failed-authentications.js'
 import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisCluster } from '../../support/redis-cluster.js'
 import { aRedisCluster } from '../../support/redis-cluster.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, untilUp } from '../../support/redis-replica.js'
+import { aRedisReplica, CLUSTER_KEYS, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { until } from '../../support/until.js'
 import { countAdmitted, requireCharge, inSequence, inParallel } from '../../support/verdicts.js'
@@ -63,7 +62,7 @@ describe('a Redis Cluster of three nodes', function () {
       expect(await other.control.usage(keyId, rules)).to.deep.include({ used: { minute: 2, day: 2 }, banLevel: 1 })
       expect(await other.control.unban(keyId)).to.equal('lifted')
       await other.control.announce(keyId, 2)
-      expect(await replica.quotas.take(keyId, rules, { version: 1 })).to.deep.equal({ kind: 'stale' })
+      expect(await replica.quotas.take(keyId, rules, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
     })
     expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
   })
@@ -87,7 +86,7 @@ describe('a Redis Cluster of three nodes', function () {
       replica = await aRedisReplica(cluster.url, { clock })
       await untilUp(replica)
       const keysOn = new Map<string, string>()
-      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.findNode(quotaKey(`key_${index}`))).url, `key_${index}`)
+      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.findNode(CLUSTER_KEYS.quota(`key_${index}`))).url, `key_${index}`)
       const keyOfKilledNode = keysOn.get(killedNode.url) ?? ''
       await inSequence(10, () => takeOne(replica.quotas, keyOfKilledNode, FREE))
 
@@ -117,7 +116,7 @@ describe('a Redis Cluster of three nodes', function () {
       await until('the node decides requests again', async () => {
         await untilUp(replica)
         await takeOne(replica.quotas, keyOfKilledNode, FREE)
-        return Number(await cluster.send(killedNode, 'EXISTS', quotaKey(keyOfKilledNode))) === 1
+        return Number(await cluster.send(killedNode, 'EXISTS', CLUSTER_KEYS.quota(keyOfKilledNode))) === 1
       })
     })
 })

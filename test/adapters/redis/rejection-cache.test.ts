@@ -55,7 +55,7 @@ describe('the rejection cache', () => {
 
   it('calls the store for a different record of the key, for a record that was just read, and after a refund', async () => {
     const { cache, charge, fromCache } = await aCachedKey()
-    expect(await fromCache({ version: 1, justRead: true })).to.equal(false)
+    expect(await fromCache({ version: 1, readSince: 1 })).to.equal(false)
     expect(await fromCache({ version: 0 })).to.equal(false)
     const other = await aCachedKey()
     expect(await other.fromCache({ version: 2 })).to.equal(false)
