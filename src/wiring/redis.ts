@@ -34,6 +34,7 @@ export function redisModule({ plans, expectedReplicas }: Config, { redisUrl, red
           onRestore: (keys) => logger.warn({ keys }, 'Redis may have lost data: this replica has restored the quotas that it knew'),
           onCorruptHash: (keyId) => logger.error({ keyId }, 'the quota of a key in Redis is corrupt: this replica restores what it knew'),
         })
+        registry.onHeartbeat(({ epoch }) => store.checkEpoch(0, epoch))
         return new FallbackQuotaStore(store, registry, systemClock)
       },
       [redis, clock, ReplicaRegistry, log],

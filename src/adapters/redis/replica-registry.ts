@@ -12,6 +12,7 @@ export class ReplicaRegistry {
   readonly #replicaId = randomUUID()
   #lastCount: number | undefined
   #timer: NodeJS.Timeout | undefined
+  readonly #listeners: ((reply: HeartbeatReply) => void)[] = []
 
   /** `expectedReplicas`: the number of replicas while it is unknown, 1 or more. */
   constructor(
@@ -22,6 +23,11 @@ export class ReplicaRegistry {
   /** The number of replicas when Redis last responded, 1 or more. */
   get count(): number {
     return this.#lastCount ?? this.expectedReplicas
+  }
+
+  /** Calls the listener with the reply to each heartbeat, which describes shard 0. */
+  onHeartbeat(listener: (reply: HeartbeatReply) => void): void {
+    this.#listeners.push(listener)
   }
 
   /** Registers this replica, and renews the registration until it is closed. Resolves after the first attempt. May be called repeatedly. */
@@ -44,7 +50,9 @@ export class ReplicaRegistry {
 
   async #beat(): Promise<void> {
     const reply = await this.#call(() => this.redis.heartbeat.register(this.#replicaId))
-    if (reply) this.#lastCount = this.#toCount(reply)
+    if (!reply) return
+    this.#lastCount = this.#toCount(reply)
+    for (const listener of this.#listeners) listener(reply)
   }
 
   /** If Redis has lost its data, it takes a moment until all replicas are registered again. */
