@@ -160,6 +160,7 @@ describe('the settings', () => {
       LOG_LEVEL: 'loud',
       MONGODB_URL: 'db:27017',
       REDIS_URL: 'cache:6379',
+      REDIS_PREFIX: 'a b',
       MAX_CONNECTIONS: '0',
       MAX_IN_FLIGHT: '0',
       STORAGE: 'disk',

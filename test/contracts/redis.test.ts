@@ -7,7 +7,7 @@ import { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
 import type { Clock } from '../../src/core/ports/clock.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
-import { countCommands } from '../support/engines/redis-client.js'
+import { countCommands, flushRedisDatabase } from '../support/engines/redis-client.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import { aConnectionWithoutTimeout } from '../support/redis-replica.js'
 import { until } from '../support/until.js'
@@ -76,8 +76,9 @@ async function open<Port>(clock: Clock, make: (connection: RedisConnection) => P
     await connection.connect()
     return port
   }
+  // Before the adapter connects, so that it does not restore what was flushed.
+  await flushRedisDatabase(redis.url)
   const port = await reopen()
-  await connections[0]?.client.flushall()
   return {
     port,
     reopen,

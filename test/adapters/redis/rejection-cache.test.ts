@@ -184,7 +184,7 @@ describe('the rejection caches of two replicas', function () {
     await inSequence(40, () => takeOne(replica.quotas, 'key_one', SMALL))
     await other.control.announce('key_one', 2)
     clock.advanceMs(1_000)
-    expect(await replica.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale' })
+    expect(await replica.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
     await takeOne(replica.quotas, 'key_one', SMALL, { version: 2 })
     expect((await replica.control.usage('key_one', SMALL)).strikes).to.equal(41)
   })
