@@ -75,8 +75,8 @@ export class KnownStates {
   /** A gate of the circuit breaker: whether Redis has the data of the shard, as far as replicas know it. */
   async #mayUse(number: number, { epoch, epochAgeMs }: HeartbeatReply): Promise<boolean> {
     const shard = this.#getShard(number)
-    if (shard.epoch !== undefined && shard.epoch !== epoch) {
-      await this.#restore(shard, epoch)
+    if (shard.epoch !== epoch) {
+      if (shard.epoch !== undefined) await this.#restore(shard, epoch)
       shard.isSettling = true
     }
     shard.epoch = epoch

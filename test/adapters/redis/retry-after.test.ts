@@ -72,7 +72,7 @@ describe('Retry-After on a real Redis', function () {
       expect(await getOutcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${label}`).to.equal(
         'rejected',
       )
-      expect(await getOutcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${label}`).to.equal('charged')
+      expect(await getOutcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${label}`).to.equal('done')
       expect(quota.binding.remaining, label).to.equal(0)
       expect(quota.binding.resetSeconds - quota.nowMs / 1000, label).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
       checks += 1
