@@ -65,7 +65,7 @@ describe('the settings', () => {
       adminHost: '127.0.0.1',
       adminPort: 9090,
       trustedProxyHops: 0,
-      expectedReplicas: 1,
+      expectedReplicas: 10,
       plans: JSON.parse(readFileSync('config/plans.json', 'utf8')),
       maxConnections: 10_000,
       maxInFlight: 1_000,
@@ -87,6 +87,7 @@ describe('the settings', () => {
       ADMIN_PORT: '1002',
       MONGODB_URL: 'mongodb://db/pets',
       REDIS_URL: 'rediss://cache/2',
+      REDIS_PREFIX: 'shop:',
       CURSOR_SECRET: SECRET,
       PUBLIC_URL: 'https://petstore.example/shop',
       TRUSTED_PROXY_HOPS: '3',
@@ -106,7 +107,7 @@ describe('the settings', () => {
       port: 1001,
       adminHost: '::1',
       adminPort: 1002,
-      distributed: { mongodbUrl: 'mongodb://db/pets', redisUrl: 'rediss://cache/2' },
+      distributed: { mongodbUrl: 'mongodb://db/pets', redisUrl: 'rediss://cache/2', redisPrefix: 'shop:' },
       cursorSecret: SECRET,
       publicUrl: 'https://petstore.example/shop',
       trustedProxyHops: 3,
@@ -159,6 +160,7 @@ describe('the settings', () => {
       LOG_LEVEL: 'loud',
       MONGODB_URL: 'db:27017',
       REDIS_URL: 'cache:6379',
+      REDIS_PREFIX: 'a b',
       MAX_CONNECTIONS: '0',
       MAX_IN_FLIGHT: '0',
       STORAGE: 'disk',
@@ -306,7 +308,11 @@ describe('the settings', () => {
     it('are read from the file of NAME_FILE, without its line end', () => {
       for (const end of ['', '\n', '\r\n']) expect(readConfig({ CURSOR_SECRET_FILE: aFile(SECRET + end) }).cursorSecret).to.equal(SECRET)
       const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`, 'redis') }
-      expect(readConfig({ ...files, ...REQUIRED }).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl: REDIS_URL })
+      expect(readConfig({ ...files, ...REQUIRED }).distributed).to.deep.equal({
+        mongodbUrl: MONGODB_URL,
+        redisUrl: REDIS_URL,
+        redisPrefix: 'petstore:',
+      })
     })
 
     it('are rejected if both NAME and NAME_FILE are set', () => {
@@ -356,10 +362,18 @@ describe('the settings', () => {
   describe('of the shared storage', () => {
     it('are URLs, which are kept unchanged', () => {
       for (const mongodbUrl of [MONGODB_URL, 'mongodb://db', 'mongodb+srv://cluster.example/pets', 'mongodb://[::1]:27017']) {
-        expect(readConfig({ ...SHARED, MONGODB_URL: mongodbUrl }).distributed).to.deep.equal({ mongodbUrl, redisUrl: REDIS_URL })
+        expect(readConfig({ ...SHARED, MONGODB_URL: mongodbUrl }).distributed).to.deep.equal({
+          mongodbUrl,
+          redisUrl: REDIS_URL,
+          redisPrefix: 'petstore:',
+        })
       }
       for (const redisUrl of [REDIS_URL, 'rediss://cache', 'redis+cluster://one,two:7001', 'rediss+sentinel://:p@one,two/main']) {
-        expect(readConfig({ ...SHARED, REDIS_URL: redisUrl }).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl })
+        expect(readConfig({ ...SHARED, REDIS_URL: redisUrl }).distributed).to.deep.equal({
+          mongodbUrl: MONGODB_URL,
+          redisUrl,
+          redisPrefix: 'petstore:',
+        })
       }
       expect(readConfig({})).not.to.have.property('distributed')
     })

@@ -125,26 +125,27 @@ export function describeQuotaControl(
         const replicas = [quotas, (await opened.reopen()).quotas]
         for (const replica of replicas) await takeOne(replica, 'key_one', BANNING, { version: 1 })
         await control.announce('key_one', 2)
-        for (const replica of replicas) expect(await replica.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale' })
+        for (const replica of replicas)
+          expect(await replica.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
         expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 2, day: 2 })
       })
 
       it('applies to an unused key, too, and the announced and later records are not stale', async () => {
         await control.announce('key_one', 5)
-        expect(await quotas.take('key_one', BANNING, { version: 4 })).to.deep.equal({ kind: 'stale' })
+        expect(await quotas.take('key_one', BANNING, { version: 4 })).to.deep.equal({ kind: 'stale', knownVersion: 5 })
         for (const version of [5, 6]) expect((await quotas.take('key_one', BANNING, { version })).kind).to.equal('admitted')
       })
 
       it('has no effect if a later version was announced before', async () => {
         await control.announce('key_one', 3)
         await control.announce('key_one', 2)
-        expect(await quotas.take('key_one', BANNING, { version: 2 })).to.deep.equal({ kind: 'stale' })
+        expect(await quotas.take('key_one', BANNING, { version: 2 })).to.deep.equal({ kind: 'stale', knownVersion: 3 })
       })
 
       it('is remembered for 10 s, as long as a replica may cache an older record', async () => {
         await control.announce('key_one', 2)
         clock.advanceSeconds(10)
-        expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale' })
+        expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
       })
 
       it('does not affect other keys', async () => {
@@ -154,7 +155,7 @@ export function describeQuotaControl(
 
       it('does not make a record stale that was just read', async () => {
         await control.announce('key_one', 3)
-        expect((await quotas.take('key_one', BANNING, { version: 2, justRead: true })).kind).to.equal('admitted')
+        expect((await quotas.take('key_one', BANNING, { version: 2, readSince: 3 })).kind).to.equal('admitted')
       })
     })
 
@@ -163,12 +164,12 @@ export function describeQuotaControl(
       await takeOne(quotas, 'key_one', BANNING, { version: 1 })
       await control.announce('key_one', 2)
       clock.advanceSeconds(2)
-      expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale' })
+      expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
     })
 
     it('a record that decided makes older records stale without an announcement', async () => {
       await quotas.take('key_one', BANNING, { version: 2 })
-      expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale' })
+      expect(await quotas.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
     })
 
     if (outage) {

@@ -7,7 +7,7 @@ import { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
 import type { Clock } from '../../src/core/ports/clock.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
-import { countCommands } from '../support/engines/redis-client.js'
+import { countCommands, flushRedisDatabase } from '../support/engines/redis-client.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import { aConnectionWithoutTimeout } from '../support/redis-replica.js'
 import { until } from '../support/until.js'
@@ -39,7 +39,7 @@ describe('on a real Redis', function () {
   after(() => redis?.stop())
 
   // Without the fallback, the store throws in an outage, so this suite has no outage tests.
-  describeQuotaStore('in Redis', (clock) => open(clock, (connection) => new RedisQuotaStore(connection, clock)))
+  describeQuotaStore('in Redis', (clock) => open(clock, (connection) => aStore(connection, clock)))
   describeQuotaStore('in Redis, with the fallback', (clock) => open(clock, (connection) => withFallback(connection, clock)), outage)
   describeQuotaStore('in Redis, with fallback and cache', (clock) => open(clock, (connection) => withCache(connection, clock)), outage)
   describeQuotaControl(
@@ -55,8 +55,12 @@ describe('on a real Redis', function () {
   )
 })
 
+function aStore(connection: RedisConnection, clock: Clock): RedisQuotaStore {
+  return new RedisQuotaStore(connection, clock, { settleMs: 0 })
+}
+
 function withFallback(connection: RedisConnection, clock: Clock): FallbackQuotaStore {
-  return new FallbackQuotaStore(new RedisQuotaStore(connection, clock), 1)
+  return new FallbackQuotaStore(aStore(connection, clock), { count: 1 }, clock)
 }
 
 function withCache(connection: RedisConnection, clock: Clock): QuotaStore {
@@ -72,8 +76,9 @@ async function open<Port>(clock: Clock, make: (connection: RedisConnection) => P
     await connection.connect()
     return port
   }
+  // Before the adapter connects, so that it does not restore what was flushed.
+  await flushRedisDatabase(redis.url)
   const port = await reopen()
-  await connections[0]?.client.flushall()
   return {
     port,
     reopen,

@@ -16,7 +16,7 @@ function at(nowMs: number) {
 
 function aState(overrides: Partial<QuotaState> = {}, nowMs = NOON_MS): QuotaState {
   const window = { minute: getWindowNumber('minute', at(nowMs)), day: getWindowNumber('day', at(nowMs)) }
-  return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 3, ...overrides }
+  return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, unbannedAtMs: 0, keyVersion: 3, ...overrides }
 }
 
 type DeltaOptions = Partial<Record<'nowMs' | 'strikes' | 'minute' | 'day', number>>
@@ -65,8 +65,10 @@ describe('usage that a replica reports after an outage', () => {
   })
 
   it('adds no strikes from before an unban', () => {
-    const unbanned = unban(aState({ ...FIRST_REJECTION, strikes: 20 }))
-    expect(reconcile(unbanned, FREE, NOON, aDelta({ strikes: 39, minute: 1 }))).to.deep.equal(aState({ used: { minute: 11, day: 101 } }))
+    const unbanned = unban(aState({ ...FIRST_REJECTION, strikes: 20 }), NOON_MS)
+    expect(reconcile(unbanned, FREE, NOON, aDelta({ strikes: 39, minute: 1 }))).to.deep.equal(
+      aState({ used: { minute: 11, day: 101 }, unbannedAtMs: NOON_MS }),
+    )
   })
 
   it('starts at most one ban, at the time of the report', () => {
@@ -113,18 +115,17 @@ describe('usage that a replica reports after an outage', () => {
 })
 
 describe('a record of a key', () => {
-  for (const [what, isExpectedStale, keyVersion, stored, announced] of [
-    ['is stale if a later one decided', true, { version: 2 }, 3, undefined],
-    ['is stale if a later one was announced', true, { version: 3 }, 3, 4],
-    ['is stale if a later one was announced and none decided', true, { version: 3 }, undefined, 4],
-    ['is not stale if it decided itself', false, { version: 3 }, 3, undefined],
-    ['is not stale if it was announced itself', false, { version: 4 }, 3, 4],
-    ['is not stale if no version is known', false, { version: 1 }, undefined, undefined],
-    ['is never stale if it was read for this request', false, { version: 2, justRead: true }, 3, 9],
+  for (const [what, isExpectedStale, keyVersion, knownVersion] of [
+    ['is stale if a later one is known', true, { version: 2 }, 3],
+    ['is not stale if it is the latest known one', false, { version: 3 }, 3],
+    ['is not stale if it is later than the known ones', false, { version: 4 }, 3],
+    ['is not stale if no version is known', false, { version: 1 }, 0],
+    ['is not stale if it was read after the known version was found', false, { version: 2, readSince: 9 }, 9],
+    ['is stale if a later version became known after it was read', true, { version: 2, readSince: 8 }, 9],
+    ['is not stale if it is later than the version that was found before it was read', false, { version: 9, readSince: 3 }, 9],
   ] as const) {
     it(what, () => {
-      const state = stored === undefined ? undefined : aState({ keyVersion: stored })
-      expect(isStale(keyVersion, state, announced)).to.equal(isExpectedStale)
+      expect(isStale(keyVersion, knownVersion)).to.equal(isExpectedStale)
     })
   }
 })
@@ -166,6 +167,6 @@ describe('the usage of a key', () => {
 describe('an unban', () => {
   it('removes the ban, the strikes, the first rejection and the ban level, and nothing else', () => {
     const state = aState({ bannedUntilMs: NOON_MS + 5_000, banLevel: 4, strikes: 30, firstRejectionMs: NOON_MS })
-    expect(unban(state)).to.deep.equal(aState())
+    expect(unban(state, NOON_MS)).to.deep.equal(aState({ unbannedAtMs: NOON_MS }))
   })
 })

@@ -77,19 +77,39 @@ describe('a rejected request', () => {
     })
   }
 
-  it('is still rejected if the clock steps back to before the start of the minute', () => {
-    const caller = new Caller()
-    caller.takeMany(60, NOON_MS)
-    expect(caller.take(NOON_MS - 300)).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds: 61 })
-    expect(caller.take(NOON_MS + 59_999).kind).to.equal('exhausted')
+  for (const [what, backMs, retryAfterSeconds] of [
+    ['to before the start of the minute', 300, 61],
+    ['by an hour', 60 * MINUTE_MS, 3_660],
+  ] as const) {
+    it(`is still rejected if the clock steps back ${what}`, () => {
+      const caller = new Caller()
+      caller.takeMany(60, NOON_MS)
+      expect(caller.take(NOON_MS - backMs)).to.include({ kind: 'exhausted', window: 'minute', retryAfterSeconds })
+      expect(caller.take(NOON_MS + 59_999).kind).to.equal('exhausted')
+      expect(caller.take(NOON_MS + MINUTE_MS).kind).to.equal('admitted')
+    })
+  }
+
+  it('is still rejected if the clock steps back over midnight: the day and the minute of the next day are kept', () => {
+    const caller = new Caller({ limits: { minute: 60, day: 60 } })
+    caller.takeMany(60, MIDNIGHT_MS)
+    const rejection = rejected(caller.take(MIDNIGHT_MS - 10 * MINUTE_MS))
+    expect(rejection).to.include({ window: 'day', retryAfterSeconds: (DAY_MS + 10 * MINUTE_MS) / 1000 })
+    expect(caller.take(MIDNIGHT_MS + DAY_MS - 1).kind).to.equal('exhausted')
   })
 
-  it('is followed by an admitted one if the clock was ahead by minutes and is corrected', () => {
+  it('is followed by an admitted one if the clock was ahead by more than an hour and is corrected', () => {
     const caller = new Caller()
-    caller.takeMany(61, NOON_MS + 10 * MINUTE_MS)
+    caller.takeMany(61, NOON_MS + 61 * MINUTE_MS)
     const { quota } = admitted(caller.take(NOON_MS))
     expect(quota.minute).to.deep.equal({ limit: 60, remaining: 59, resetSeconds: NOON_MS / 1000 + 60 })
     expect(quota.day.remaining).to.equal(1000 - 60 - 1)
+  })
+
+  it('is followed by an admitted one if the clock was ahead by two days and is corrected', () => {
+    const caller = new Caller({ limits: { minute: 60, day: 60 } })
+    caller.takeMany(60, NOON_MS + 2 * DAY_MS)
+    expect(admitted(caller.take(NOON_MS)).quota.day.remaining).to.equal(59)
   })
 })
 

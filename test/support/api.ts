@@ -62,12 +62,12 @@ export async function startApi({ config = {}, clock = new MovableClock(), double
   const logLines: Record<string, unknown>[] = []
   const logTo = { write: (line: string) => void logLines.push(JSON.parse(line)) }
   const container = makeContainer({ ...readConfig({}), ...config }, logTo)
-  const redis = config.distributed && new RedisConnection(config.distributed.redisUrl, { clock })
+  const redis = config.distributed && new RedisConnection(config.distributed.redisUrl, { prefix: config.distributed.redisPrefix, clock })
   for (const [name, double] of Object.entries({ clock, ...(redis ? { redis } : {}), ...doubles })) {
     container.rebind<unknown>(TOKENS[name as keyof Doubles]).toConstantValue(double)
   }
   const parts = container.get(ServiceParts)
-  await Promise.all(parts.backingServices.map((service) => service.prepare()))
+  await Promise.all(parts.backingServices.map((service) => service.prepare('serve')))
   const server = makeServer(parts.api, { log: parts.log })
   const url = await listen(server, '127.0.0.1', 0)
   return {

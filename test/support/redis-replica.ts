@@ -6,10 +6,11 @@ import type { RedisCircuitBreakerOptions } from '../../src/adapters/redis/redis-
 import { RedisCircuitBreaker, RedisUnavailable } from '../../src/adapters/redis/redis-circuit-breaker.js'
 import type { RedisClient } from '../../src/adapters/redis/redis-client.js'
 import { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
-import { RedisKeys } from '../../src/adapters/redis/redis-keys.js'
+import { CLUSTER_SHARDS, RedisKeys } from '../../src/adapters/redis/redis-keys.js'
 import { RedisQuotaControl } from '../../src/adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../../src/adapters/redis/redis-quota-store.js'
 import { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
+import { ReplicaRegistry } from '../../src/adapters/redis/replica-registry.js'
 import type { Clock } from '../../src/core/ports/clock.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { until } from './until.js'
@@ -19,6 +20,7 @@ export const PREFIX = 'petstore:'
 
 /** The keys on a single server. */
 export const KEYS = new RedisKeys(PREFIX, 1)
+export const CLUSTER_KEYS = new RedisKeys(PREFIX, CLUSTER_SHARDS)
 
 /** The quota stores of one replica. */
 export interface RedisReplica {
@@ -26,6 +28,14 @@ export interface RedisReplica {
   readonly quotas: QuotaStore
   readonly fallback: FallbackQuotaStore
   readonly control: RedisQuotaControl
+  /** Not started. */
+  readonly registry: ReplicaRegistry
+  /** The number of keys in each restoration. */
+  readonly restored: readonly number[]
+  /** The keys whose hash was found corrupt. */
+  readonly corrupt: readonly string[]
+  /** The errors with which Redis rejected a command of a single key. */
+  readonly rejections: readonly unknown[]
   /** The changes that the breaker reported: `true` if it closed. */
   readonly changes: readonly boolean[]
   /** Number of calls of the script for a decision. */
@@ -40,7 +50,7 @@ export interface RedisReplicaOptions {
   readonly localClock?: Clock
   /** Number of replicas that share the quotas. */
   readonly replicas?: number
-  /** How long Redis is not used after it has lost data. By default 0, to save time. */
+  /** How long Redis is not used after it has lost data. 0 unless set. */
   readonly settleMs?: number
   /** 0 caches no rejections. */
   readonly cachedMs?: number
@@ -60,12 +70,27 @@ export async function aRedisReplica(url: string, options: RedisReplicaOptions = 
     takes += 1
     return take(...args)
   }
-  const store = new RedisQuotaStore(connection, localClock, { settleMs })
+  const [restored, corrupt, rejections]: [number[], string[], unknown[]] = [[], [], []]
+  connection.breaker.onRejection((error) => rejections.push(error))
+  const store = new RedisQuotaStore(connection, localClock, {
+    settleMs,
+    onRestore: (keyCount) => restored.push(keyCount),
+    onCorruptHash: (keyId) => corrupt.push(keyId),
+  })
+  const registry = new ReplicaRegistry(connection, replicas)
+  registry.onHeartbeat(({ epoch }) => store.checkEpoch(0, epoch))
   const fallback = new FallbackQuotaStore(store, { count: replicas }, localClock)
   const quotas = new RejectionCache(fallback, cachedMs)
   await connection.connect()
   const control = new RedisQuotaControl(connection)
-  return { connection, quotas, fallback, control, changes, takes: () => takes, close: () => connection.close() }
+  return {
+    ...{ connection, quotas, fallback, control, registry, changes, restored, corrupt, rejections },
+    takes: () => takes,
+    async close() {
+      await registry.close()
+      await connection.close()
+    },
+  }
 }
 
 /** Does not connect. */

@@ -10,6 +10,7 @@ import { describeEveryResponse } from '../support/every-response.js'
 import { plansWithHighFailureLimit } from '../support/sweep.js'
 import type { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { until } from '../support/until.js'
+import { PREFIX } from '../support/redis-replica.js'
 
 let mongo: MongoDatabase | undefined
 let redis: OwnEngine | undefined
@@ -19,7 +20,11 @@ async function openShared(context: Mocha.Context, pets: UnreliablePetStore): Pro
   mongo = await aMongoDatabase(context)
   redis = await anOwnRedis(context)
   return startApi({
-    config: { plans: plansWithHighFailureLimit(), distributed: { mongodbUrl: mongo.url, redisUrl: redis.url }, expectedReplicas: 2 },
+    config: {
+      plans: plansWithHighFailureLimit(),
+      distributed: { mongodbUrl: mongo.url, redisUrl: redis.url, redisPrefix: PREFIX },
+      expectedReplicas: 2,
+    },
     doubles: { pets, petIds: new MemoryPetIds(SAMPLE_PETS.at(-1)?.id) },
   })
 }

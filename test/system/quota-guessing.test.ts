@@ -17,6 +17,7 @@ import { endProcesses, issueKey } from '../support/process.js'
 import { until } from '../support/until.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
 import { issueAmpleKey } from '../support/api.js'
+import { PREFIX } from '../support/redis-replica.js'
 
 const REPLICAS = 2
 const CLIENTS_EACH = 16
@@ -104,7 +105,7 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
     beforeEach(async () => {
       await redis.flush()
       store = new WatchedApiKeyStore()
-      const config = { distributed: { mongodbUrl: mongo.url, redisUrl: redis.url } }
+      const config = { distributed: { mongodbUrl: mongo.url, redisUrl: redis.url, redisPrefix: PREFIX } }
       const doubles = { apiKeyStore: store }
       apis = await Promise.all(Array.from({ length: REPLICAS }, () => startApi({ config, doubles })))
     })

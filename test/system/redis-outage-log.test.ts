@@ -3,15 +3,16 @@ import { readConfig } from '../../src/config.js'
 import { makeContainer } from '../../src/wiring/container.js'
 import { ServiceParts } from '../../src/wiring/parts.js'
 import { freePort } from '../support/engines/free-port.js'
+import { PREFIX } from '../support/redis-replica.js'
 
 describe('the wiring of Redis', () => {
   it('logs why Redis is unavailable, once, and counts the change', async () => {
     const logLines: Record<string, unknown>[] = []
     const redisUrl = `redis://:hunter2@127.0.0.1:${await freePort()}`
-    const config = { ...readConfig({}), distributed: { mongodbUrl: 'mongodb://127.0.0.1:1/petstore', redisUrl } }
+    const config = { ...readConfig({}), distributed: { mongodbUrl: 'mongodb://127.0.0.1:1/petstore', redisUrl, redisPrefix: PREFIX } }
     const parts = makeContainer(config, { write: (line) => void logLines.push(JSON.parse(line)) }).get(ServiceParts)
     const redis = parts.backingServices.find(({ name }) => name === 'redis')
-    await redis?.prepare()
+    await redis?.prepare('serve')
     try {
       const [outage, ...others] = logLines
       expect(outage).to.deep.include({ level: 40, msg: 'Redis is unavailable: this replica grants its share of the quotas' })

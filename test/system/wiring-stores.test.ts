@@ -14,6 +14,7 @@ import { sharedSettings } from '../support/replicas.js'
 import { expectError, readQuotaHeaders } from '../support/responses.js'
 import { until, within } from '../support/until.js'
 import { withApi } from '../support/api.js'
+import { PREFIX } from '../support/redis-replica.js'
 
 /** Much longer than a command takes. */
 const AMPLE_MS = 15_000
@@ -115,7 +116,7 @@ describe('the process with MongoDB and Redis', function () {
   })
 
   it('shares the failure limit of the plans file with all replicas', async () => {
-    const distributed = { mongodbUrl: mongo.url, redisUrl: redis.url }
+    const distributed = { mongodbUrl: mongo.url, redisUrl: redis.url, redisPrefix: PREFIX }
     const options = { config: { plans, distributed, cursorSecret: 'one of 32 bytes or more, as it must be' } }
     const replicas = [await startApi(options), await startApi(options)] as const
     try {

@@ -110,6 +110,7 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
   }
 
   async #reportAll(): Promise<void> {
+    this.#states.purgeStale()
     const keyIds = this.#pendingUsage.keyIds.filter((keyId) => this.redis.isUp(keyId))
     await inBatches(keyIds, (keyId) => this.#report(keyId))
   }

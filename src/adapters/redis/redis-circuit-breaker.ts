@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { once, setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HeartbeatReply } from './heartbeat.js'
 import type { RedisClient } from './redis-client.js'
@@ -58,6 +58,8 @@ export class RedisCircuitBreaker {
     private readonly options: RedisCircuitBreakerOptions,
   ) {
     this.#openShards = new Set(Array.from({ length: options.shardCount }, (_, shard) => shard))
+    // Each open shard listens while it pauses.
+    setMaxListeners(options.shardCount, this.#shutDown.signal)
     // Without a listener, ioredis writes errors to the console.
     for (const event of ['error', 'nodeError', 'sentinelError']) client.on(event, (error: Error) => this.#note(error))
     client.on('close', () => {

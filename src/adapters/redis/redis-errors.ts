@@ -35,8 +35,8 @@ const SERVER_STATES = new Set([
 /** Whether an error concerns the server or the connection. False if Redis rejected one command, such as for a key of the wrong type. */
 export function isServerState(error: unknown): boolean {
   if (!isReply(error)) return true
-  // Errors inside a script follow a prefix in old versions of Redis.
-  return error.message.split(/[ :]/).some((word) => SERVER_STATES.has(word))
+  // Errors inside a script follow a prefix and a minus sign in old versions of Redis.
+  return error.message.split(/[ :-]/).some((word) => SERVER_STATES.has(word))
 }
 
 /** If Redis replies with an error, or the client rejects the command before it sends it, the command was not executed. */

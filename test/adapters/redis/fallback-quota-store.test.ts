@@ -12,14 +12,15 @@ const KEYS = 20_000
 const DAY_MS = 86_400_000
 
 describe('the decisions of a replica in an outage', () => {
-  it('are kept in memory only until Redis is available again after their windows have ended', async () => {
+  it('are kept in memory only until Redis is available again after their windows have ended, and are not reported then', async () => {
     const redis = new FakeRedis()
-    const quotas = new FallbackQuotaStore(redis as unknown as RedisQuotaStore, 1)
+    const quotas = new FallbackQuotaStore(redis as unknown as RedisQuotaStore, { count: 1 }, redis.clock)
     const beforeBytes = heapUsedAfterCollection()
     await inSequence(KEYS, (index) => takeOne(quotas, `key_${index}`, someQuotaRules()))
     redis.clock.advanceMs(DAY_MS)
     redis.restore()
-    await redis.reconciled
+    expect(await quotas.reportPendingUsage()).to.equal(0)
+    expect(redis.reports).to.equal(0)
     expect(heapUsedAfterCollection() - beforeBytes).to.be.below(KEYS * 100)
     expect((await takeOne(quotas, 'key_0', someQuotaRules())).kind).to.equal('admitted')
   })
@@ -28,19 +29,21 @@ describe('the decisions of a replica in an outage', () => {
 /** Unavailable until `restore`, and afterwards only for decisions. */
 class FakeRedis {
   readonly clock = new MovableClock()
-  isUp = false
-  readonly #listeners: ((isUp: boolean) => void)[] = []
-  #count = 0
-  #resolve: () => void = () => {}
-  readonly reconciled = new Promise<void>((resolve) => (this.#resolve = resolve))
+  #isUp = false
+  readonly #listeners: (() => void)[] = []
+  reports = 0
 
-  onChange(listener: (isUp: boolean) => void): void {
+  isUp(): boolean {
+    return this.#isUp
+  }
+
+  onUp(listener: () => void): void {
     this.#listeners.push(listener)
   }
 
   restore(): void {
-    this.isUp = true
-    for (const listener of this.#listeners) listener(true)
+    this.#isUp = true
+    for (const listener of this.#listeners) listener()
   }
 
   async take(): Promise<never> {
@@ -48,8 +51,7 @@ class FakeRedis {
   }
 
   async reconcile(): Promise<void> {
-    this.#count += 1
-    if (this.#count === KEYS) this.#resolve()
+    this.reports += 1
   }
 
   lastState(): undefined {

@@ -17,7 +17,7 @@ function at(nowMs: number) {
 
 function aState(overrides: Partial<QuotaState> = {}, instant = NOON): QuotaState {
   const window = { minute: getWindowNumber('minute', instant), day: getWindowNumber('day', instant) }
-  return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 3, ...overrides }
+  return { window, used: { minute: 10, day: 100 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, unbannedAtMs: 0, keyVersion: 3, ...overrides }
 }
 
 /** `instant` defaults to noon. */
@@ -133,9 +133,9 @@ describe("a replica's own state with the state that all replicas shared later", 
     }
   })
 
-  it('keeps its own strikes and ban level on a tie', () => {
+  it('has the higher strikes and ban level, and the earlier first rejection, if the bans are the same', () => {
     const own = aState({ strikes: 3, firstRejectionMs: NOON_MS - 2, bannedUntilMs: NOON_MS + 1, banLevel: 1 })
     const shared = aState({ strikes: 9, firstRejectionMs: NOON_MS - 1, bannedUntilMs: NOON_MS + 1, banLevel: 4 })
-    expect(merged(own, shared)).to.include({ strikes: 3, firstRejectionMs: NOON_MS - 2, banLevel: 1 })
+    expect(merged(own, shared)).to.include({ strikes: 9, firstRejectionMs: NOON_MS - 2, banLevel: 4 })
   })
 })

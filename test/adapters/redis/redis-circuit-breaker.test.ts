@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { expect } from 'chai'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
+import type { RedisCircuitBreakerOptions } from '../../../src/adapters/redis/redis-circuit-breaker.js'
 import { RedisUnavailable, RedisCircuitBreaker } from '../../../src/adapters/redis/redis-circuit-breaker.js'
 import { rejection } from '../../contracts/rejection.js'
 import { freePort } from '../../support/engines/free-port.js'
@@ -54,12 +55,12 @@ describe('the circuit breaker of Redis', function () {
 
   async function aCircuitBreaker(url = `redis://${proxy.address}`, connectWithinMs = 5_000) {
     const client = makeRedisClient(url)
-    const breaker = new RedisCircuitBreaker(client, { probe: (probing) => probing.set('probe', '1') })
+    const breaker = new RedisCircuitBreaker(client, someOptions(client))
     open.push(breaker)
     const changes: boolean[] = []
     breaker.onChange((isUp) => changes.push(isUp))
     await breaker.connect(connectWithinMs)
-    return { client, breaker, changes, increment: () => breaker.call((sending: RedisClient) => sending.incr('count')) }
+    return { client, breaker, changes, increment: () => breaker.call((sending: RedisClient) => sending.incr('count'), 0) }
   }
 
   function untilIs(isUp: boolean, breaker: RedisCircuitBreaker): Promise<void> {
@@ -75,9 +76,8 @@ describe('the circuit breaker of Redis', function () {
   it('reports how the connection ended if no earlier error is known', async () => {
     const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
     await once(server, 'listening')
-    const breaker = new RedisCircuitBreaker(makeRedisClient(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`), {
-      probe: (probing) => probing.ping(),
-    })
+    const client = makeRedisClient(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const breaker = new RedisCircuitBreaker(client, someOptions(client))
     open.push(breaker)
     const reasons: (string | undefined)[] = []
     breaker.onChange((_isUp, reason) => reasons.push(reason))
@@ -239,7 +239,7 @@ describe('the circuit breaker of Redis', function () {
   it('reports a command that Redis rejected as not executed', async () => {
     const { client, breaker } = await aCircuitBreaker()
     await client.set('text', 'no number')
-    expect(await rejection(breaker.call((sending) => sending.incr('text'))))
+    expect(await rejection(breaker.call((sending) => sending.incr('text'), 0)))
       .to.be.instanceOf(RedisUnavailable)
       .with.property('maybeExecuted', false)
   })
@@ -280,3 +280,15 @@ describe('the circuit breaker of Redis', function () {
     expect(changes).to.deep.equal([true, false])
   })
 })
+
+/** The probe of a server with one shard. */
+function someOptions(client: RedisClient): RedisCircuitBreakerOptions {
+  return {
+    shardCount: 1,
+    async probe() {
+      await client.set('probe', '1')
+      return { epoch: 'one', epochAgeMs: 0, replicas: 0 }
+    },
+    replaceConnection: () => client.disconnect(true),
+  }
+}

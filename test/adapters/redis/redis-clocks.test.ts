@@ -128,7 +128,7 @@ describe('the shared clock', () => {
 })
 
 function aClockWithOffset(byMs: number): Clock {
-  return { nowMs: () => Date.now() + byMs }
+  return { nowMs: () => Date.now() + byMs, monotonicMs: () => performance.now() }
 }
 
 /** Returns one key for each of the next seconds. The minute of the key ends at that second. */

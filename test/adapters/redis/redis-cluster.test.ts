@@ -1,12 +1,11 @@
 import { expect } from 'chai'
-import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisFailedAuthentications } from '../../../src/adapters/redis/redis-failed-authentications.js'
 import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisCluster } from '../../support/redis-cluster.js'
 import { aRedisCluster } from '../../support/redis-cluster.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, untilUp } from '../../support/redis-replica.js'
+import { aRedisReplica, CLUSTER_KEYS, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { until } from '../../support/until.js'
 import { countAdmitted, requireCharge, inSequence, inParallel } from '../../support/verdicts.js'
@@ -44,7 +43,7 @@ describe('a Redis Cluster of three nodes', function () {
     expect(new Set(admitted)).to.deep.equal(new Set([60]))
     const sizes = await Promise.all(cluster.nodes.map((node) => cluster.send(node, 'DBSIZE')))
     for (const size of sizes) expect(size).to.be.above(1)
-    expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
+    expect([replica, other].map(hasStayedUp)).to.deep.equal([true, true])
   })
 
   it('refunds, unbans, announces and shows usage for keys on all nodes', async () => {
@@ -63,9 +62,9 @@ describe('a Redis Cluster of three nodes', function () {
       expect(await other.control.usage(keyId, rules)).to.deep.include({ used: { minute: 2, day: 2 }, banLevel: 1 })
       expect(await other.control.unban(keyId)).to.equal('lifted')
       await other.control.announce(keyId, 2)
-      expect(await replica.quotas.take(keyId, rules, { version: 1 })).to.deep.equal({ kind: 'stale' })
+      expect(await replica.quotas.take(keyId, rules, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
     })
-    expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
+    expect([replica, other].map(hasStayedUp)).to.deep.equal([true, true])
   })
 
   it('counts failed authentications of IP addresses on all nodes, for two replicas together', async () => {
@@ -76,36 +75,41 @@ describe('a Redis Cluster of three nodes', function () {
       expect((await first?.peek(address))?.remaining).to.equal(1)
       expect((await second?.count(`2001:db8:0:${index}::/64`))?.quota.remaining).to.equal(4)
     })
-    expect([...replica.changes, ...other.changes]).to.deep.equal([true, true])
+    expect([replica, other].map(hasStayedUp)).to.deep.equal([true, true])
   })
 
   for (const nodeIndex of [0, 1, 2])
-    it(`while node ${nodeIndex + 1} is down, serves its keys within their limits and other keys as before, without errors, and recovers`, async () => {
+    it(`while node ${nodeIndex + 1} is down, serves its keys within their limits, keeps the breaker closed for the shards of other nodes, and recovers`, async () => {
       const killedNode = cluster.nodes[nodeIndex]
       if (!killedNode) throw new Error('No node')
       await replica.close()
       replica = await aRedisReplica(cluster.url, { clock })
       await untilUp(replica)
       const keysOn = new Map<string, string>()
-      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.findNode(quotaKey(`key_${index}`))).url, `key_${index}`)
+      for (let index = 0; keysOn.size < 3; index++)
+        keysOn.set((await cluster.findNode(CLUSTER_KEYS.quota(`key_${index}`))).url, `key_${index}`)
       const keyOfKilledNode = keysOn.get(killedNode.url) ?? ''
       await inSequence(10, () => takeOne(replica.quotas, keyOfKilledNode, FREE))
 
       await killedNode.kill()
       try {
-        let [requests, admitted] = [0, 10]
+        let [requests, admitted, isolated] = [0, 10, 0]
+        const isClosed = (keyId: string) => replica.connection.breaker.isClosed(CLUSTER_KEYS.getShard(keyId))
         const endMs = performance.now() + 4_000
         while (performance.now() < endMs) {
           for (const keyId of keysOn.values()) {
             const verdict = await takeOne(replica.quotas, keyId, FREE)
             if (keyId === keyOfKilledNode && 'charge' in verdict) admitted += 1
+            if (keyId !== keyOfKilledNode) expect(isClosed(keyId), keyId).to.equal(true)
           }
           requests += 1
+          if (!isClosed(keyOfKilledNode)) isolated += 1
           await new Promise((resolve) => setImmediate(resolve))
         }
         console.error(`      a node killed: ${admitted} of ${requests} admitted, ${replica.changes.length - 1} state changes`)
         expect(admitted).to.equal(60)
-        expect(replica.changes.length).to.be.below(10)
+        expect(isolated).to.be.above(requests / 2)
+        expect(replica.changes).to.deep.equal([true, false])
       } finally {
         await killedNode.start()
       }
@@ -117,7 +121,12 @@ describe('a Redis Cluster of three nodes', function () {
       await until('the node decides requests again', async () => {
         await untilUp(replica)
         await takeOne(replica.quotas, keyOfKilledNode, FREE)
-        return Number(await cluster.send(killedNode, 'EXISTS', quotaKey(keyOfKilledNode))) === 1
+        return Number(await cluster.send(killedNode, 'EXISTS', CLUSTER_KEYS.quota(keyOfKilledNode))) === 1
       })
     })
 })
+
+/** A start on a busy machine may report first that Redis is unavailable. */
+function hasStayedUp({ changes }: RedisReplica): boolean {
+  return changes.at(-1) === true && changes.lastIndexOf(false) < changes.indexOf(true)
+}

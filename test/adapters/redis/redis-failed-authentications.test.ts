@@ -90,7 +90,7 @@ describe('failed authentications counted in Redis', function () {
     for (const address of ['192.0.2.1', '192.0.2.10', '2001:db8::/64']) await failures.count(address)
     clock.advanceSeconds(60)
     await otherFailures.count('192.0.2.1')
-    const names = await observer.client.keys('failed-authentications*')
+    const names = await observer.client.keys('petstore:failed-authentications*')
     expect(names).to.have.lengthOf(4)
     for (const name of names) {
       expect(await observer.client.get(name)).to.equal('1')

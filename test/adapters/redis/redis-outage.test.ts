@@ -126,8 +126,8 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       const replica = await aReplica()
       await replica.quotas.take(KEY, FREE, { version: 3 })
       await killRedis(replica)
-      expect(await replica.quotas.take(KEY, FREE, { version: 2 })).to.deep.equal({ kind: 'stale' })
-      expect((await replica.quotas.take(KEY, FREE, { version: 2, justRead: true })).kind).to.equal('admitted')
+      expect(await replica.quotas.take(KEY, FREE, { version: 2 })).to.deep.equal({ kind: 'stale', knownVersion: 3 })
+      expect((await replica.quotas.take(KEY, FREE, { version: 2, readSince: 3 })).kind).to.equal('admitted')
     })
 
     it('is at most one limit per minute in total if Redis is lost and restored repeatedly', async () => {

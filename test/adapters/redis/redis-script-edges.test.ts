@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import type { TakeReply } from '../../../src/adapters/redis/quota-hash.js'
+import type { StateReply } from '../../../src/adapters/redis/quota-hash.js'
 import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
@@ -11,7 +11,7 @@ import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
-import { RedisObserver } from '../../support/redis-replica.js'
+import { KEYS, RedisObserver } from '../../support/redis-replica.js'
 
 const KEY = 'key_one'
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -77,7 +77,13 @@ const DELTAS: readonly (UsageDelta | undefined)[] = [
   { window: { minute: WINDOW.minute + 1, day: WINDOW.day + 1 }, strikes: 9, used: { minute: 3, day: 3 } },
 ]
 
-const KEY_VERSIONS: readonly KeyVersion[] = [{ version: 3 }, { version: 2 }, { version: 2, justRead: true }, { version: 4 }]
+const KEY_VERSIONS: readonly KeyVersion[] = [
+  { version: 3 },
+  { version: 2 },
+  { version: 2, readSince: 2 },
+  { version: 2, readSince: 3 },
+  { version: 4 },
+]
 
 describe('the quota script at the millisecond at which something changes', () => {
   let database: RedisDatabase
@@ -91,7 +97,7 @@ describe('the quota script at the millisecond at which something changes', () =>
     observer = new RedisObserver(database.url)
     client = makeRedisClient(database.url)
     await client.connect()
-    hash = new QuotaHash(client, clock)
+    hash = new QuotaHash(client, KEYS, clock)
   })
 
   after(async () => {
@@ -112,15 +118,15 @@ describe('the quota script at the millisecond at which something changes', () =>
               const label = `${JSON.stringify({ keyVersion, delta })} at ${momentName}, ${offsetMs} ms`
               const { outcome, left } = expected(state, keyVersion, at, delta)
               await observer.store(KEY, toFields(state))
-              const rolled = outcome === 'stale' ? rollForward(left, RULES.ban, at) : left
-              expect(await hash.take(KEY, RULES, keyVersion, delta), label).to.deep.equal({ outcome, at, state: rolled })
-              expect((await hash.peek(KEY)).state, `left by ${label}`).to.deep.equal(left)
+              const rolled = rollForward(left, RULES.ban, at)
+              expect(await hash.take(KEY, RULES, keyVersion, { delta }), label).to.deep.equal({ outcome, at, state: rolled })
+              expect(await observer.hash(KEY), `left by ${label}`).to.deep.equal(toNonZero(left))
             }
             if (!delta) continue
             await observer.store(KEY, toFields(state))
             const reconciled = reconcile(state, RULES, at, delta)
-            expect(await hash.reconcile(KEY, RULES, delta)).to.deep.equal({ state: reconciled, at })
-            expect((await hash.peek(KEY)).state).to.deep.equal(reconciled)
+            expect(await hash.reconcile(KEY, RULES, { delta })).to.deep.equal({ outcome: 'done', state: reconciled, at })
+            expect(await observer.hash(KEY)).to.deep.equal(toNonZero(reconciled))
           }
         }
       }
@@ -129,16 +135,30 @@ describe('the quota script at the millisecond at which something changes', () =>
 })
 
 function expected(state: QuotaState, keyVersion: KeyVersion, at: Instant, delta: UsageDelta | undefined) {
-  if (isStale(keyVersion, state)) return { outcome: 'stale', left: state } as const
+  if (isStale(keyVersion, state.keyVersion)) return { outcome: 'stale', left: state } as const
   const { verdict, state: after } = decide(state, RULES, at, delta)
-  const outcome: TakeReply['outcome'] = 'charge' in verdict ? 'charged' : 'rejected'
+  const outcome: StateReply['outcome'] = 'charge' in verdict ? 'done' : 'rejected'
   return { outcome, left: { ...after, keyVersion: keyVersion.version } }
 }
 
 function aState(overrides: Partial<QuotaState>): QuotaState {
-  return { window: WINDOW, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 3, ...overrides }
+  return {
+    window: WINDOW,
+    used: { minute: 0, day: 0 },
+    strikes: 0,
+    bannedUntilMs: 0,
+    banLevel: 0,
+    unbannedAtMs: 0,
+    keyVersion: 3,
+    ...overrides,
+  }
 }
 
 function toFields({ window, used, firstRejectionMs = 0, ...same }: QuotaState) {
   return { ...window, minuteUsed: used.minute, dayUsed: used.day, firstRejectionMs, ...same }
+}
+
+/** What `RedisObserver.hash` returns for this state. */
+function toNonZero(state: QuotaState) {
+  return Object.fromEntries(Object.entries(toFields(state)).filter(([, value]) => value !== 0))
 }

@@ -1,12 +1,10 @@
 import { expect } from 'chai'
-import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
-import { RedisConnection } from '../../../src/adapters/redis/redis-connection.js'
 import { someQuotaRules } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import type { IssuedCertificate, TlsServerOptions } from '../../support/certificate-authority.js'
 import { CertificateAuthority } from '../../support/certificate-authority.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, untilUp } from '../../support/redis-replica.js'
+import { aRedisConnection, aRedisReplica, CLUSTER_KEYS, KEYS, untilUp } from '../../support/redis-replica.js'
 import type { TlsRedis } from '../../support/redis-tls-servers.js'
 import { aTlsRedis, aTlsRedisCluster, aTlsSentinel } from '../../support/redis-tls-servers.js'
 import { takeOne } from '../../support/take-one.js'
@@ -51,7 +49,7 @@ describe('Redis over TLS', function () {
 
   /** Returns the logged reason why Redis is unavailable. */
   async function reasonAt(url: string): Promise<string | undefined> {
-    const connection = new RedisConnection(url)
+    const connection = aRedisConnection(url)
     const changes: { isUp: boolean; reason: string | undefined }[] = []
     connection.breaker.onChange((isUp, reason) => changes.push({ isUp, reason }))
     await connection.connect()
@@ -63,11 +61,11 @@ describe('Redis over TLS', function () {
 
   /** Retries, because the reason from the server is lost if the client is still writing when the server closes the connection. */
   async function untilRejected(url: string, reason: string): Promise<void> {
-    const { breaker, client: redis } = new RedisConnection(url)
+    const { breaker, client: redis } = aRedisConnection(url)
     const changes: boolean[] = []
     breaker.onChange((isUp) => changes.push(isUp))
     await breaker.connect(1_500)
-    const isKnown = async () => String(await rejection(breaker.call(() => redis.ping()))).includes(reason)
+    const isKnown = async () => String(await rejection(breaker.call(() => redis.ping(), 0))).includes(reason)
     try {
       await until(`the reason is known: ${reason}`, isKnown, 30_000)
     } finally {
@@ -159,7 +157,7 @@ describe('Redis over TLS', function () {
       expect(new Set(admitted)).to.deep.equal(new Set([60]))
       for (const node of nodes) {
         const observer = node.connect()
-        const hashes = await inParallel(15, (key) => observer.exists(quotaKey(`key_${key}`)).catch(() => 0))
+        const hashes = await inParallel(15, (key) => observer.exists(CLUSTER_KEYS.quota(`key_${key}`)).catch(() => 0))
         observer.disconnect()
         expect(hashes.filter((exists) => exists === 1).length).to.be.above(0)
       }
@@ -244,7 +242,7 @@ describe('Redis over TLS', function () {
           'the new primary makes the decisions',
           async () => {
             await takeOne(one.quotas, 'key_after', FREE)
-            return (await observer.exists(quotaKey('key_after'))) === 1
+            return (await observer.exists(KEYS.quota('key_after'))) === 1
           },
           10_000,
         )

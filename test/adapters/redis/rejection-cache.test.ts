@@ -55,7 +55,7 @@ describe('the rejection cache', () => {
 
   it('calls the store for a different record of the key, for a record that was just read, and after a refund', async () => {
     const { cache, charge, fromCache } = await aCachedKey()
-    expect(await fromCache({ version: 1, justRead: true })).to.equal(false)
+    expect(await fromCache({ version: 1, readSince: 1 })).to.equal(false)
     expect(await fromCache({ version: 0 })).to.equal(false)
     const other = await aCachedKey()
     expect(await other.fromCache({ version: 2 })).to.equal(false)
@@ -184,7 +184,7 @@ describe('the rejection caches of two replicas', function () {
     await inSequence(40, () => takeOne(replica.quotas, 'key_one', SMALL))
     await other.control.announce('key_one', 2)
     clock.advanceMs(1_000)
-    expect(await replica.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale' })
+    expect(await replica.quotas.take('key_one', SMALL, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
     await takeOne(replica.quotas, 'key_one', SMALL, { version: 2 })
     expect((await replica.control.usage('key_one', SMALL)).strikes).to.equal(41)
   })

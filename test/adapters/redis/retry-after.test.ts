@@ -1,13 +1,12 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
-import { quotaKey } from '../../../src/adapters/redis/quota-hash.js'
 import type { QuotaRules, Rejection } from '../../../src/core/quota.js'
 import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import type { RedisReplica } from '../../support/redis-replica.js'
-import { aRedisReplica, RedisObserver } from '../../support/redis-replica.js'
+import { aRedisReplica, KEYS, RedisObserver } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { requireCharge } from '../../support/verdicts.js'
 
@@ -73,7 +72,7 @@ describe('Retry-After on a real Redis', function () {
       expect(await getOutcomeAfter(retryAfterSeconds * 1000 - 1000, step.keyId, step.rules), `a second early: ${label}`).to.equal(
         'rejected',
       )
-      expect(await getOutcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${label}`).to.equal('charged')
+      expect(await getOutcomeAfter(retryAfterSeconds * 1000, step.keyId, step.rules), `in time: ${label}`).to.equal('done')
       expect(quota.binding.remaining, label).to.equal(0)
       expect(quota.binding.resetSeconds - quota.nowMs / 1000, label).to.be.within(retryAfterSeconds - 1, retryAfterSeconds + 1)
       checks += 1
@@ -84,7 +83,7 @@ describe('Retry-After on a real Redis', function () {
     expect(checks).to.equal(CHECKS)
     for (const label of ['exhausted, minute', 'exhausted, day', 'banned, no window', 'banned, minute', 'banned, day'])
       expect(counts.get(label) ?? 0, label).to.be.above(50)
-    expect(await observer.client.exists(quotaKey('key_a'))).to.equal(1)
+    expect(await observer.client.exists(KEYS.quota('key_a'))).to.equal(1)
   })
 
   it('is in whole seconds and at least one second, up to the last millisecond', async () => {
