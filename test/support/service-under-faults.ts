@@ -1,7 +1,3 @@
-import { readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { anOwnMongo } from './engines/mongo-engine.js'
 import type { OwnEngine } from './engines/own-engine.js'
 import { withRedis } from './engines/redis-client.js'
@@ -9,18 +5,14 @@ import { anOwnRedis } from './engines/redis-engine.js'
 import type { FaultInjectionProxy } from './fault-injection-proxy.js'
 import { startFaultInjectionProxy } from './fault-injection-proxy.js'
 import { LoadMix } from './load-mix.js'
+import { PlansForFaults } from './plans-for-faults.js'
 import type { ServiceProcess, Settings } from './process.js'
 import { endProcesses, startService } from './process.js'
 import { redisChanges, sharedSettings, startServices } from './replicas.js'
 
-/** This file is not compiled: its path is relative to `dist`. */
-const PLANS = fileURLToPath(new URL('../../../config/plans.json', import.meta.url))
-/** Longer than the whole test. */
-const BAN_MS = 3_600_000
-
 /** Replicas with a Redis and a MongoDB of their own, behind proxies, under mixed load. */
 export class ServiceUnderFaults {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'petstore-plans-'))
+  readonly #plans = new PlansForFaults()
 
   private constructor(
     readonly mongo: OwnEngine,
@@ -90,19 +82,11 @@ export class ServiceUnderFaults {
     await this.#mix?.stop()
     await endProcesses()
     await Promise.all([this.mongoProxy.close(), this.redisProxy.close(), this.redis.stop(), this.mongo.stop()])
-    rmSync(this.#folder, { recursive: true })
+    this.#plans.remove()
   }
 
-  /** A ban outlasts the test, and the failure limit per IP address does not hide the response to an invalid key. */
   #settings(mongodbUrl: string): Settings {
-    const plansFile = join(this.#folder, 'plans.json')
-    const plans = JSON.parse(readFileSync(PLANS, 'utf8')) as { ban: object }
-    const ban = { ...plans.ban, firstMs: BAN_MS }
-    writeFileSync(plansFile, JSON.stringify({ ...plans, ban, failedAuthenticationsPerMinute: 10_000 }))
-    return {
-      ...sharedSettings({ url: mongodbUrl }, `redis://${this.redisProxy.address}`),
-      PLANS_FILE: plansFile,
-      DRAIN_DELAY_MS: '300',
-    }
+    const redisUrl = `redis://${this.redisProxy.address}`
+    return { ...sharedSettings({ url: mongodbUrl }, redisUrl), ...this.#plans.settings, DRAIN_DELAY_MS: '300' }
   }
 }
