@@ -15,6 +15,7 @@ const CONCURRENCY = 64
 const KEYS = 1_000
 const LIMIT = 1_000_000_000
 const SECONDS = { minute: 60, day: 86_400 }
+const PREFIX = 'petstore:'
 const RULES = {
   limits: { minute: LIMIT, day: LIMIT },
   mode: 'enforce',
@@ -87,8 +88,9 @@ async function compare() {
 
 /** The store of the service. */
 async function makeServiceStore() {
-  const redis = new RedisConnection(server.url)
-  const quotas = new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(redis, new SystemClock()), 1))
+  const redis = new RedisConnection(server.url, { prefix: PREFIX })
+  const clock = new SystemClock()
+  const quotas = new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(redis, clock), { count: 1 }, clock))
   await redis.connect()
   redis.breaker.onChange((isUp) => {
     if (!isUp) fail('Redis did not respond within 90 ms: this machine is too busy for a comparison')
@@ -96,19 +98,19 @@ async function makeServiceStore() {
   return {
     name: 'service store, both windows and bans',
     decide: async (keyId) => (await quotas.take(keyId, RULES, { version: 1 })).kind === 'admitted',
-    listRedisKeys: (keyId) => [`quota:{${keyId}}`],
+    listRedisKeys: (keyId) => [redis.keys.quota(keyId)],
     close: () => redis.close(),
   }
 }
 
 /** The script of the service, without the fallback and the cache. */
 async function makeServiceScript() {
-  const redis = new RedisConnection(server.url)
+  const redis = new RedisConnection(server.url, { prefix: PREFIX })
   await redis.connect()
   return {
     name: 'service script alone',
-    decide: async (keyId) => (await redis.quotaHash.take(keyId, RULES, { version: 1 })).outcome === 'charged',
-    listRedisKeys: (keyId) => [`quota:{${keyId}}`],
+    decide: async (keyId) => (await redis.quotaHash.take(keyId, RULES, { version: 1 })).outcome === 'done',
+    listRedisKeys: (keyId) => [redis.keys.quota(keyId)],
     close: () => redis.close(),
   }
 }

@@ -37,7 +37,7 @@ async function withParts(command: string, work: (parts: CommandParts) => Promise
   // Silent, because `main.ts` prints the error of a command as one sentence.
   const parts = makeContainer({ ...config, logLevel: 'silent' }).get(Parts)
   try {
-    await Promise.all(parts.backingServices.map((service) => service.prepare()))
+    await Promise.all(parts.backingServices.map((service) => service.prepare('command')))
     await work(parts)
   } finally {
     await Promise.all(parts.backingServices.map((service) => service.close()))

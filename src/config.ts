@@ -10,6 +10,8 @@ import { getSetting, SETTING_NAMES } from './settings.js'
 export interface SharedStorage {
   readonly mongodbUrl: string
   readonly redisUrl: string
+  /** The prefix of all keys in Redis. */
+  readonly redisPrefix: string
 }
 
 export interface Config {
@@ -89,7 +91,7 @@ function toConfig(values: SettingValues, plans: Plans): Config {
     port: values.PORT,
     adminHost: values.ADMIN_HOST,
     adminPort: values.ADMIN_PORT,
-    ...(mongodbUrl && redisUrl ? { distributed: { mongodbUrl, redisUrl } } : {}),
+    ...(mongodbUrl && redisUrl ? { distributed: { mongodbUrl, redisUrl, redisPrefix: values.REDIS_PREFIX } } : {}),
     ...(cursorSecret === undefined ? {} : { cursorSecret }),
     ...(publicUrl === undefined ? {} : { publicUrl }),
     trustedProxyHops: values.TRUSTED_PROXY_HOPS,

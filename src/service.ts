@@ -43,7 +43,7 @@ export async function serve(config: Config): Promise<void> {
 async function prepareBackingServices({ backingServices, log }: ServiceParts): Promise<void> {
   for (;;) {
     try {
-      await Promise.all(backingServices.map((service) => service.prepare()))
+      await Promise.all(backingServices.map((service) => service.prepare('serve')))
       return
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error

@@ -66,6 +66,12 @@ export const SETTINGS = {
     meaning:
       'The URL of the Redis server that stores quotas: `redis://host` (one server), `redis+cluster://host,host` or `redis+sentinel://host,host/<name>`; `rediss` for TLS, with TLS options. Set it together with `MONGODB_URL`.',
   },
+  REDIS_PREFIX: {
+    parser: z.string().regex(/^[^\s{}]{1,100}$/),
+    expected: '1 to 100 characters without white space and braces',
+    default: 'petstore:',
+    meaning: 'The prefix of all keys in Redis. Deployments that share a Redis server need different prefixes.',
+  },
   STORAGE: {
     parser: z.literal('memory'),
     expected: 'memory',
@@ -94,8 +100,9 @@ export const SETTINGS = {
   },
   EXPECTED_REPLICAS: {
     ...wholeNumber(1, 10_000),
-    default: '1',
-    meaning: 'The number of replicas, among which the remaining quotas are divided while Redis is unavailable.',
+    default: '10',
+    meaning:
+      'The number of replicas, used only by a replica that has never reached Redis. While Redis is unavailable, the remaining quotas are divided by the number of replicas.',
   },
   PLANS_FILE: {
     parser: z.string(),

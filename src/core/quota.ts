@@ -44,6 +44,8 @@ export interface QuotaState {
   readonly bannedUntilMs: number
   /** Number of bans in a row, 0 once they are forgotten. */
   readonly banLevel: number
+  /** Unix time in milliseconds at which an operator last lifted a ban, 0 if never. A ban that was known before then no longer applies. */
+  readonly unbannedAtMs: number
   /** The version of the key's record in the last decision, or the announced version if that is higher. 0 if no version is known. */
   readonly keyVersion: number
 }
@@ -51,8 +53,8 @@ export interface QuotaState {
 /** The version of the key's record that a decision is based on. */
 export interface KeyVersion {
   readonly version: number
-  /** The record was read from its store for this request. It applies even if a higher version is known. */
-  readonly justRead?: boolean
+  /** The record was read from its store after this version was known. It applies unless a higher version is known. */
+  readonly readSince?: number
 }
 
 /** Usage that a replica reports: what it granted locally, or a refund. Usage in windows that have ended is ignored. */
@@ -117,11 +119,15 @@ export interface Decision {
   readonly state: QuotaState
 }
 
+/** How long a state remembers that a ban was lifted, in case a replica that has not noticed reports the ban after that. */
+export const UNBAN_KEPT_MS = 86_400_000
+
 /** Unix time in milliseconds from which the state is equivalent to no state. */
 export function expiresAtMs(state: QuotaState, { forgetAfterMs }: Pick<BanRules, 'forgetAfterMs'>): number {
   // Ignores the phase of the minute, which gives a later time, so that a minute that spans midnight has ended as well.
   const windowEndsMs = Object.values(mapWindows((name) => (state.window[name] + 1) * WINDOWS[name].seconds * 1000))
-  return Math.max(...windowEndsMs, state.banLevel > 0 ? state.bannedUntilMs + forgetAfterMs : 0)
+  const banForgottenMs = state.banLevel > 0 ? state.bannedUntilMs + forgetAfterMs : 0
+  return Math.max(...windowEndsMs, banForgottenMs, state.unbannedAtMs > 0 ? state.unbannedAtMs + UNBAN_KEPT_MS : 0)
 }
 
 /** Decides one request. `stored` is undefined for a key without a state. `delta` is counted before the decision. */
@@ -149,8 +155,8 @@ export function toVerdict(state: QuotaState, rules: QuotaRules, at: Instant, { c
 }
 
 /** Whether the caller's record of the key is older than one in an earlier decision or announcement. A stale record must not be used. */
-export function isStale({ version, justRead }: KeyVersion, stored: QuotaState | undefined, announcedVersion = 0): boolean {
-  return !justRead && version < Math.max(stored?.keyVersion ?? 0, announcedVersion)
+export function isStale({ version, readSince = 0 }: KeyVersion, knownVersion: number): boolean {
+  return Math.max(version, readSince) < knownVersion
 }
 
 /** Refunds one request, only in the windows in which it was charged, and never below zero. */
@@ -188,16 +194,17 @@ export function toUsage(stored: QuotaState | undefined, rules: QuotaRules, at: I
 }
 
 /** Lifts the ban and forgets strikes and earlier bans. Usage stays. */
-export function unban({ window, used, keyVersion }: QuotaState): QuotaState {
-  return { window, used, strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion }
+export function unban({ window, used, unbannedAtMs, keyVersion }: QuotaState, nowMs: number): QuotaState {
+  // Increases even if the clock has stepped back.
+  return { window, used, strikes: 0, bannedUntilMs: 0, banLevel: 0, unbannedAtMs: Math.max(nowMs, unbannedAtMs + 1), keyVersion }
 }
 
 /** Returns the state at this instant: the counts of ended windows are zero, and bans that ended long ago are forgotten. */
 export function rollForward(stored: QuotaState | undefined, ban: BanRules, at: Instant): QuotaState {
   const window = mapWindows((name) => currentWindow(name, stored, at))
-  if (!stored) return { window, used: mapWindows(() => 0), strikes: 0, bannedUntilMs: 0, banLevel: 0, keyVersion: 0 }
+  if (!stored) return { window, used: mapWindows(() => 0), strikes: 0, bannedUntilMs: 0, banLevel: 0, unbannedAtMs: 0, keyVersion: 0 }
 
-  const { firstRejectionMs, strikes, bannedUntilMs, banLevel, keyVersion } = stored
+  const { firstRejectionMs, strikes, bannedUntilMs, banLevel, unbannedAtMs, keyVersion } = stored
   const isSameMinute = stored.window.minute === window.minute
   return {
     window,
@@ -206,14 +213,16 @@ export function rollForward(stored: QuotaState | undefined, ban: BanRules, at: I
     ...(isSameMinute && firstRejectionMs !== undefined ? { firstRejectionMs } : {}),
     bannedUntilMs,
     banLevel: at.nowMs < bannedUntilMs + ban.forgetAfterMs ? banLevel : 0,
+    unbannedAtMs,
     keyVersion,
   }
 }
 
-/** If the clock steps back to before the start of a window, as in a failover, that window must not start again. */
+/** If the clock steps back, as in a failover, a window that was used must not start again. */
 function currentWindow(name: WindowName, stored: QuotaState | undefined, at: Instant): number {
   const byClock = getWindowNumber(name, at)
-  return stored?.window[name] === byClock + 1 ? byClock + 1 : byClock
+  const known = stored?.window[name] ?? byClock
+  return known > byClock && known <= byClock + WINDOWS[name].keptAhead ? known : byClock
 }
 
 /** Lists the day first, because on a tie it is the window to report. */
@@ -233,8 +242,8 @@ function addStrikes(state: QuotaState, count: number, rules: QuotaRules, { nowMs
   const strikes = state.strikes + count
   if (strikes < countStrikesToBan(rules)) return { ...state, strikes }
   const banMs = Math.min(ban.firstMs * 2 ** state.banLevel, ban.longestMs)
-  const { window, used, keyVersion } = state
-  return { window, used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1, keyVersion }
+  const { window, used, unbannedAtMs, keyVersion } = state
+  return { window, used, strikes: 0, bannedUntilMs: nowMs + banMs, banLevel: state.banLevel + 1, unbannedAtMs, keyVersion }
 }
 
 /** Returns the number of strikes in one minute at which a key is banned. */

@@ -1,7 +1,14 @@
-/** The windows of a quota. Windows are fixed: a day starts at 00:00 UTC, a minute starts at a second that depends on the key (its phase). */
+import { fnv1a } from './fnv1a.js'
+
+/**
+ * The windows of a quota. Windows are fixed: a day starts at 00:00 UTC, a minute starts at a second that depends on the key (its phase).
+ *
+ * `keptAhead`: a window that was used is kept if the clock then steps back by at most this number of windows. If it steps back further, it
+ * was wrong before, and the window would last too long.
+ */
 export const WINDOWS = {
-  minute: { seconds: 60, hasPhase: true },
-  day: { seconds: 86_400, hasPhase: false },
+  minute: { seconds: 60, hasPhase: true, keptAhead: 60 },
+  day: { seconds: 86_400, hasPhase: false, keptAhead: 1 },
 } as const
 
 export type WindowName = keyof typeof WINDOWS
@@ -20,11 +27,9 @@ export interface Instant {
 /** Windows by their number since the epoch: `floor((seconds + phase) / 60)` for a minute, `floor(seconds / 86400)` for a day. */
 export type WindowNumbers = Readonly<Record<WindowName, number>>
 
-/** Returns 0 to 59, FNV-1a over the key ID. Spreads keys over the minute, so that clients do not all return in the same second. */
+/** Returns 0 to 59. Spreads keys over the minute, so that clients do not all return in the same second. */
 export function getMinutePhaseSeconds(keyId: string): number {
-  let hash = 0x811c9dc5
-  for (const character of keyId) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0
-  return hash % WINDOWS.minute.seconds
+  return fnv1a(keyId) % WINDOWS.minute.seconds
 }
 
 export function getWindowNumber(name: WindowName, at: Instant): number {

@@ -5,45 +5,63 @@ import { RedisFailedAuthentications } from '../adapters/redis/redis-failed-authe
 import { RedisQuotaControl } from '../adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../adapters/redis/redis-quota-store.js'
 import { RejectionCache } from '../adapters/redis/rejection-cache.js'
+import { ReplicaRegistry } from '../adapters/redis/replica-registry.js'
 import type { Config, SharedStorage } from '../config.js'
 import type { BackingService } from './tokens.js'
 import { TOKENS } from './tokens.js'
 
 /** Quotas in Redis, shared by all replicas. While Redis is unavailable, each replica grants its share. */
-export function redisModule({ plans, expectedReplicas }: Config, { redisUrl }: SharedStorage): ContainerModule {
-  const { redis, clock } = TOKENS
+export function redisModule({ plans, expectedReplicas }: Config, { redisUrl, redisPrefix }: SharedStorage): ContainerModule {
+  const { redis, clock, log } = TOKENS
   return new ContainerModule(({ bind }) => {
     bind(redis).toResolvedValue(
-      (log, metrics) => {
-        const connection = new RedisConnection(redisUrl)
+      (logger, metrics) => {
+        const connection = new RedisConnection(redisUrl, { prefix: redisPrefix })
         connection.breaker.onChange((isUp, reason) => {
           metrics.countRedisChange({ isUp })
-          if (isUp) log.info('Redis is available: all replicas share the quotas')
-          else log.warn({ reason }, 'Redis is unavailable: this replica grants its share of the quotas')
+          if (isUp) logger.info('Redis is available: all replicas share the quotas')
+          else logger.warn({ reason }, 'Redis is unavailable: this replica grants its share of the quotas')
         })
+        connection.breaker.onRejection((err) => logger.error({ err }, 'Redis rejected a command: this replica decides the request'))
         return connection
       },
-      [TOKENS.log, TOKENS.metrics],
+      [log, TOKENS.metrics],
     )
-    bind(TOKENS.quotas).toResolvedValue(
-      (connection, systemClock) =>
-        new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(connection, systemClock), expectedReplicas)),
-      [redis, clock],
+    bind(ReplicaRegistry).toResolvedValue((connection) => new ReplicaRegistry(connection, expectedReplicas), [redis])
+    bind(FallbackQuotaStore).toResolvedValue(
+      (connection, systemClock, registry, logger) => {
+        const store = new RedisQuotaStore(connection, systemClock, {
+          onRestore: (keys) => logger.warn({ keys }, 'Redis may have lost data: this replica has restored the quotas that it knew'),
+          onCorruptHash: (keyId) => logger.error({ keyId }, 'the quota of a key in Redis is corrupt: this replica restores what it knew'),
+        })
+        registry.onHeartbeat(({ epoch }) => store.checkEpoch(0, epoch))
+        return new FallbackQuotaStore(store, registry, systemClock)
+      },
+      [redis, clock, ReplicaRegistry, log],
     )
+    bind(TOKENS.quotas).toResolvedValue((quotas) => new RejectionCache(quotas), [FallbackQuotaStore])
     bind(TOKENS.quotaControl).toResolvedValue((connection) => new RedisQuotaControl(connection), [redis])
     bind(TOKENS.failedAuthentications).toResolvedValue(
       (connection, systemClock) => new RedisFailedAuthentications(connection, plans.failedAuthenticationsPerMinute, systemClock),
       [redis, clock],
     )
     bind(TOKENS.backingServices).toResolvedValue(
-      (connection): BackingService => ({
+      (connection, quotas, registry, logger): BackingService => ({
         name: 'redis',
         isRequired: false,
         isUp: async () => connection.breaker.isUp,
-        prepare: () => connection.connect(),
-        close: () => connection.close(),
+        async prepare(purpose) {
+          await connection.connect()
+          if (purpose === 'serve') await registry.start()
+        },
+        async close() {
+          const unreportedKeys = await quotas.reportPendingUsage()
+          if (unreportedKeys > 0) logger.warn({ unreportedKeys }, 'stopping without reporting all usage to Redis, which is unavailable')
+          await registry.close()
+          await connection.close()
+        },
       }),
-      [redis],
+      [redis, FallbackQuotaStore, ReplicaRegistry, log],
     )
   })
 }

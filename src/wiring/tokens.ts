@@ -9,6 +9,7 @@ import type { Metrics } from '../adapters/http/admin/metrics.js'
 import type { Operation } from '../adapters/http/operations/operation.js'
 import type { MongoConnection } from '../adapters/mongo/mongo-connection.js'
 import type { RedisConnection } from '../adapters/redis/redis-connection.js'
+import type { Purpose } from '../config.js'
 import type { ApiKeySecrets } from '../core/ports/api-key-secrets.js'
 import type { ApiKeyStore } from '../core/ports/api-key-store.js'
 import type { Clock } from '../core/ports/clock.js'
@@ -24,8 +25,12 @@ import type { Seed } from '../core/use-cases/seed.js'
 
 /** A server that the process uses, such as a database. */
 export interface BackingService extends Dependency {
-  /** Connects and creates what is missing, such as indexes. Throws `StoreUnavailable`, or `OperatorError` if an operator has to act. */
-  prepare(): Promise<void>
+  /**
+   * Connects and creates what is missing, such as indexes. With `serve`, this process also becomes a replica. Throws `StoreUnavailable`, or
+   * `OperatorError` if an operator has to act.
+   */
+  prepare(purpose: Purpose): Promise<void>
+  /** Reports what is not yet stored, if possible, and disconnects. */
   close(): Promise<void>
 }
 

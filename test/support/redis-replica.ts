@@ -1,11 +1,12 @@
 import { Redis } from 'ioredis'
 import { SystemClock } from '../../src/adapters/node/system-clock.js'
 import { FallbackQuotaStore } from '../../src/adapters/redis/fallback-quota-store.js'
-import { quotaKey } from '../../src/adapters/redis/quota-hash.js'
 import { FIELDS } from '../../src/adapters/redis/quota-script.js'
+import type { RedisCircuitBreakerOptions } from '../../src/adapters/redis/redis-circuit-breaker.js'
 import { RedisCircuitBreaker, RedisUnavailable } from '../../src/adapters/redis/redis-circuit-breaker.js'
 import type { RedisClient } from '../../src/adapters/redis/redis-client.js'
 import { RedisConnection } from '../../src/adapters/redis/redis-connection.js'
+import { RedisKeys } from '../../src/adapters/redis/redis-keys.js'
 import { RedisQuotaControl } from '../../src/adapters/redis/redis-quota-control.js'
 import { RedisQuotaStore } from '../../src/adapters/redis/redis-quota-store.js'
 import { RejectionCache } from '../../src/adapters/redis/rejection-cache.js'
@@ -13,10 +14,17 @@ import type { Clock } from '../../src/core/ports/clock.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import { until } from './until.js'
 
+/** The default of REDIS_PREFIX. */
+export const PREFIX = 'petstore:'
+
+/** The keys on a single server. */
+export const KEYS = new RedisKeys(PREFIX, 1)
+
 /** The quota stores of one replica. */
 export interface RedisReplica {
   readonly connection: RedisConnection
   readonly quotas: QuotaStore
+  readonly fallback: FallbackQuotaStore
   readonly control: RedisQuotaControl
   /** The changes that the breaker reported: `true` if it closed. */
   readonly changes: readonly boolean[]
@@ -32,6 +40,8 @@ export interface RedisReplicaOptions {
   readonly localClock?: Clock
   /** Number of replicas that share the quotas. */
   readonly replicas?: number
+  /** How long Redis is not used after it has lost data. */
+  readonly settleMs?: number
   /** 0 caches no rejections. */
   readonly cachedMs?: number
   /** Waits for every response without a timeout, so that results are exact on a busy machine. */
@@ -39,8 +49,8 @@ export interface RedisReplicaOptions {
 }
 
 export async function aRedisReplica(url: string, options: RedisReplicaOptions = {}): Promise<RedisReplica> {
-  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, hasNoTimeout = false } = options
-  const connection = hasNoTimeout ? aConnectionWithoutTimeout(url, clock) : new RedisConnection(url, clock ? { clock } : {})
+  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, settleMs, hasNoTimeout = false } = options
+  const connection = hasNoTimeout ? aConnectionWithoutTimeout(url, clock) : aRedisConnection(url, clock)
   const changes: boolean[] = []
   connection.breaker.onChange((isUp) => changes.push(isUp))
   let takes = 0
@@ -50,25 +60,37 @@ export async function aRedisReplica(url: string, options: RedisReplicaOptions = 
     takes += 1
     return take(...args)
   }
-  const quotas = new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(connection, localClock), replicas), cachedMs)
+  const store = new RedisQuotaStore(connection, localClock, settleMs === undefined ? {} : { settleMs })
+  const fallback = new FallbackQuotaStore(store, { count: replicas }, localClock)
+  const quotas = new RejectionCache(fallback, cachedMs)
   await connection.connect()
   const control = new RedisQuotaControl(connection)
-  return { connection, quotas, control, changes, takes: () => takes, close: () => connection.close() }
+  return { connection, quotas, fallback, control, changes, takes: () => takes, close: () => connection.close() }
+}
+
+/** Does not connect. */
+export function aRedisConnection(url: string, clock?: Clock): RedisConnection {
+  return new RedisConnection(url, { prefix: PREFIX, ...(clock ? { clock } : {}) })
 }
 
 /** Returns a connection whose breaker opens only if the connection is closed. */
 export function aConnectionWithoutTimeout(url: string, clock?: Clock): RedisConnection {
-  const connection = new RedisConnection(url, clock ? { clock } : {})
-  return Object.assign(connection, { breaker: new BreakerWithoutTimeout(connection.client) })
+  const connection = aRedisConnection(url, clock)
+  const { client, keys, heartbeat } = connection
+  const options = { shardCount: keys.shardCount, probe: (shard: number) => heartbeat.probe(shard), replaceConnection: () => undefined }
+  return Object.assign(connection, { breaker: new BreakerWithoutTimeout(client, options) })
 }
 
 class BreakerWithoutTimeout extends RedisCircuitBreaker {
-  constructor(private readonly redisClient: RedisClient) {
-    super(redisClient, { probe: (client) => client.set('probe', '1') })
+  constructor(
+    private readonly redisClient: RedisClient,
+    options: RedisCircuitBreakerOptions,
+  ) {
+    super(redisClient, options)
   }
 
-  override async call<Reply>(command: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
-    if (!this.isUp) throw new RedisUnavailable('Redis is unavailable', { maybeExecuted: false })
+  override async call<Reply>(command: (client: RedisClient) => Promise<Reply>, shard: number): Promise<Reply> {
+    if (!this.isClosed(shard)) throw new RedisUnavailable('Redis is unavailable', { maybeExecuted: false })
     try {
       return await command(this.redisClient)
     } catch (cause) {
@@ -89,7 +111,7 @@ export class RedisObserver {
 
   /** The values of a key's hash. Values of 0 are absent. */
   async hash(keyId: string): Promise<Partial<Record<keyof typeof FIELDS, number>>> {
-    const fields = await this.client.hgetall(quotaKey(keyId))
+    const fields = await this.client.hgetall(KEYS.quota(keyId))
     const values = Object.entries(FIELDS).map(([name, field]) => [name, Number(fields[field] ?? 0)] as const)
     return Object.fromEntries(values.filter(([, value]) => value !== 0))
   }
@@ -105,8 +127,8 @@ export class RedisObserver {
     const fields = Object.entries(values).map(([name, value]) => [FIELDS[name as keyof typeof FIELDS], value] as const)
     await this.client
       .multi()
-      .del(quotaKey(keyId))
-      .hset(quotaKey(keyId), Object.fromEntries(fields.filter(([, value]) => value !== 0)))
+      .del(KEYS.quota(keyId))
+      .hset(KEYS.quota(keyId), Object.fromEntries(fields.filter(([, value]) => value !== 0)))
       .exec()
   }
 

@@ -46,7 +46,7 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
       max: MAX_RECORDS,
       ttl: RECORD_TTL_MS,
       ttlResolution: 0,
-      perf: { now: () => clock.nowMs() },
+      perf: { now: () => clock.monotonicMs() },
       fetchMethod: async (secretHash) => ({ key: await apiKeyStore.findBySecretHash(secretHash) }),
       // A lookup whose entry is evicted while it is in flight still returns its result.
       ignoreFetchAbort: true,

@@ -25,7 +25,8 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
   async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | StaleKeyRecord> {
     const at = this.#now(keyId)
     const stored = this.#states.get(keyId, at.nowMs)
-    if (isStale(keyVersion, stored, this.#announcedVersions.get(keyId, at.nowMs))) return { kind: 'stale' }
+    const knownVersion = Math.max(stored?.keyVersion ?? 0, this.#announcedVersions.get(keyId, at.nowMs) ?? 0)
+    if (isStale(keyVersion, knownVersion)) return { kind: 'stale', knownVersion }
     const { verdict, state } = decide(stored, rules, at)
     this.#keep(keyId, { ...state, keyVersion: keyVersion.version }, rules.ban, at)
     return verdict
@@ -54,7 +55,7 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
     const stored = this.#states.get(keyId, at.nowMs)
     if (!stored) return 'not-banned'
     // Without a ban, the state expires when its windows end.
-    this.#keep(keyId, unban(stored), { forgetAfterMs: 0 }, at)
+    this.#keep(keyId, unban(stored, at.nowMs), { forgetAfterMs: 0 }, at)
     return isBanned(stored, at) ? 'lifted' : 'not-banned'
   }
 

@@ -4,4 +4,8 @@ export class SystemClock implements Clock {
   nowMs(): number {
     return Date.now()
   }
+
+  monotonicMs(): number {
+    return performance.now()
+  }
 }

@@ -1,48 +1,50 @@
+import { LRUCache } from 'lru-cache'
+import type { Clock } from '../../core/ports/clock.js'
 import type { StaleKeyRecord } from '../../core/ports/quota-store.js'
 import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
 import { decide, expiresAtMs, isStale, refund } from '../../core/quota.js'
 import type { Instant, WindowNumbers } from '../../core/window.js'
 import { mapWindows } from '../../core/window.js'
+import { inBatches } from './in-batches.js'
+import type { Pending } from './pending-usage.js'
 import { PendingUsage } from './pending-usage.js'
 import { restrictToShare } from './quota-share.js'
 import { RedisUnavailable } from './redis-circuit-breaker.js'
-import type { RedisQuotaStore } from './redis-quota-store.js'
+import type { RedisQuotaStore, Report } from './redis-quota-store.js'
+import { MAX_KNOWN_KEYS } from './redis-quota-store.js'
 import type { CacheableQuotaStore } from './rejection-cache.js'
-
-/** Number of keys that are reconciled concurrently when the breaker closes. */
-const RECONCILE_CONCURRENCY = 64
 
 /**
  * While Redis is unavailable, decides locally: this replica grants its share of each quota and reports the usage to Redis afterwards.
  * If Redis did not respond to a command, that request is not reported, because Redis may have counted it.
  */
 export class FallbackQuotaStore implements CacheableQuotaStore {
-  readonly #pendingUsage = new PendingUsage()
+  readonly #pendingUsage: PendingUsage
   /** The states that result from local decisions. They are kept after an outage, so that a share is granted only once per window. */
-  readonly #states = new Map<string, { readonly state: QuotaState; readonly endMs: number }>()
+  readonly #states: LRUCache<string, QuotaState>
+  #reporting: Promise<void> | undefined
 
-  /** `replicas`: the number of replicas that share the quotas, 1 or more. */
+  /** `replicas`: the number of replicas that share the quotas, 1 or more. `clock`: the local clock of this replica. */
   constructor(
     private readonly redis: RedisQuotaStore,
-    private readonly replicas: number,
+    private readonly replicas: { readonly count: number },
+    clock: Clock,
   ) {
-    redis.onChange((isUp) => {
-      if (isUp) void this.#reconcileAll()
-    })
+    this.#pendingUsage = new PendingUsage(clock)
+    this.#states = new LRUCache({ max: MAX_KNOWN_KEYS, ttl: 1, ttlResolution: 0, perf: { now: () => clock.monotonicMs() } })
+    redis.onUp(() => void this.reportPendingUsage())
   }
 
   async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | StaleKeyRecord> {
     const pending = this.#pendingUsage.remove(keyId)
     try {
-      const verdict = await this.redis.take(keyId, rules, keyVersion, pending?.delta)
-      if (pending && verdict.kind === 'stale') this.#pendingUsage.add(keyId, pending)
+      const verdict = await this.redis.take(keyId, rules, keyVersion, toReport(pending))
+      if (verdict.kind === 'stale') this.#addPending(keyId, pending)
       return verdict
     } catch (error) {
       const { maybeExecuted } = requireOutage(error)
-      if (pending && !maybeExecuted) this.#pendingUsage.add(keyId, pending)
-      const verdict = this.#takeLocally(keyId, rules, keyVersion)
-      if ('charge' in verdict && !maybeExecuted) this.#addPending(keyId, rules, verdict.charge, { requests: 1 })
-      return verdict
+      if (!maybeExecuted) this.#addPending(keyId, pending)
+      return this.#takeLocally(keyId, rules, keyVersion, { mayBeCounted: maybeExecuted })
     }
   }
 
@@ -50,16 +52,16 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
     try {
       return await this.redis.refund(keyId, charge, rules)
     } catch (error) {
-      if (!requireOutage(error).maybeExecuted) this.#addPending(keyId, rules, charge, { requests: -1 })
+      if (!requireOutage(error).maybeExecuted) this.#addPending(keyId, toPending(rules, charge, { requests: -1 }))
       const at = this.redis.now(keyId)
       const { quota, state } = refund(this.#stateAt(keyId, rules, at), charge, rules, at)
-      this.#keep(keyId, state, rules)
+      this.#keep(keyId, state, rules, at)
       return quota
     }
   }
 
   sharedState(keyId: string): QuotaState | undefined {
-    return this.redis.isUp ? this.redis.lastState(keyId) : undefined
+    return this.redis.isUp(keyId) ? this.redis.lastState(keyId) : undefined
   }
 
   now(keyId: string): Instant {
@@ -67,48 +69,73 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
   }
 
   addStrike(keyId: string, rules: QuotaRules, windows: WindowNumbers): void {
-    this.#addPending(keyId, rules, windows, { strikes: 1 })
+    this.#addPending(keyId, toPending(rules, windows, { strikes: 1 }))
   }
 
-  #addPending(keyId: string, rules: QuotaRules, window: Charge, { requests = 0, strikes = 0 }): void {
-    this.#pendingUsage.add(keyId, { rules, delta: { window, strikes, used: mapWindows(() => requests) } })
+  /** Reports to Redis what this replica decided locally. Resolves to the number of keys whose usage could not be reported. Never throws. */
+  async reportPendingUsage(): Promise<number> {
+    while (this.#reporting) await this.#reporting
+    this.#reporting = this.#reportAll()
+    await this.#reporting.finally(() => (this.#reporting = undefined))
+    return this.#pendingUsage.keyIds.length
   }
 
-  #takeLocally(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Verdict | StaleKeyRecord {
+  #addPending(keyId: string, pending: Pending | undefined): void {
+    if (pending) this.#pendingUsage.add(keyId, pending, this.now(keyId).nowMs)
+  }
+
+  #takeLocally(
+    keyId: string,
+    rules: QuotaRules,
+    keyVersion: KeyVersion,
+    { mayBeCounted }: { mayBeCounted: boolean },
+  ): Verdict | StaleKeyRecord {
     const at = this.redis.now(keyId)
     const stored = this.#stateAt(keyId, rules, at)
-    if (isStale(keyVersion, stored)) return { kind: 'stale' }
+    if (isStale(keyVersion, stored.keyVersion)) return { kind: 'stale', knownVersion: stored.keyVersion }
     const { verdict, state } = decide(stored, rules, at)
-    this.#keep(keyId, { ...state, keyVersion: keyVersion.version }, rules)
+    this.#keep(keyId, { ...state, keyVersion: keyVersion.version }, rules, at)
+    if ('charge' in verdict && !mayBeCounted) this.#addPending(keyId, toPending(rules, verdict.charge, { requests: 1 }))
+    if (state.banLevel > stored.banLevel) this.#addPending(keyId, { ...toPending(rules, state.window, {}), ban: withoutUsage(state) })
     return verdict
   }
 
   #stateAt(keyId: string, rules: QuotaRules, at: Instant): QuotaState {
-    const states = { own: this.#states.get(keyId)?.state, shared: this.redis.lastState(keyId) }
-    return restrictToShare(states, rules, at, this.replicas)
+    const states = { own: this.#states.get(keyId), shared: this.redis.lastState(keyId) }
+    return restrictToShare(states, rules, at, this.replicas.count)
   }
 
-  #keep(keyId: string, state: QuotaState, { ban }: QuotaRules): void {
-    this.#states.set(keyId, { state, endMs: expiresAtMs(state, ban) })
+  #keep(keyId: string, state: QuotaState, { ban }: QuotaRules, { nowMs }: Instant): void {
+    this.#states.set(keyId, state, { ttl: Math.max(1, expiresAtMs(state, ban) - nowMs) })
   }
 
-  async #reconcileAll(): Promise<void> {
-    for (const [keyId, { endMs }] of this.#states) if (endMs <= this.now(keyId).nowMs) this.#states.delete(keyId)
-    const { keyIds } = this.#pendingUsage
-    while (this.redis.isUp && keyIds.length > 0) {
-      await Promise.all(keyIds.splice(0, RECONCILE_CONCURRENCY).map((keyId) => this.#reconcile(keyId)))
-    }
+  async #reportAll(): Promise<void> {
+    const keyIds = this.#pendingUsage.keyIds.filter((keyId) => this.redis.isUp(keyId))
+    await inBatches(keyIds, (keyId) => this.#report(keyId))
   }
 
-  async #reconcile(keyId: string): Promise<void> {
+  async #report(keyId: string): Promise<void> {
     const pending = this.#pendingUsage.remove(keyId)
     if (!pending) return
     try {
-      await this.redis.reconcile(keyId, pending.rules, pending.delta)
+      await this.redis.reconcile(keyId, pending.rules, toReport(pending))
     } catch (error) {
-      if (!requireOutage(error).maybeExecuted) this.#pendingUsage.add(keyId, pending)
+      if (!requireOutage(error).maybeExecuted) this.#addPending(keyId, pending)
     }
   }
+}
+
+function toPending(rules: QuotaRules, window: Charge, { requests = 0, strikes = 0 }): Pending {
+  return { rules, delta: { window, strikes, used: mapWindows(() => requests) } }
+}
+
+function toReport(pending: Pending | undefined): Report {
+  return pending ? { delta: pending.delta, known: pending.ban ? [pending.ban] : undefined } : {}
+}
+
+/** Only the ban. The usage of a local state includes requests that this replica must not grant. */
+function withoutUsage(state: QuotaState): QuotaState {
+  return { ...state, window: mapWindows(() => 0), used: mapWindows(() => 0), strikes: 0 }
 }
 
 /** Returns the error if it reports an outage of Redis. Throws any other error. */

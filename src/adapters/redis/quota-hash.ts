@@ -5,30 +5,46 @@ import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
 import { FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
+import type { RedisKeys } from './redis-keys.js'
 
-/** The state in a reply, and the time of the reply on the clock that quota decisions use. */
+/** The state in a reply, and the time of the reply on the clock that quota decisions use. `done` for `take`: the request was charged. */
 export interface StateReply {
+  readonly outcome: 'done' | 'rejected' | 'stale'
   readonly at: Instant
   readonly state: QuotaState
 }
 
-export interface TakeReply extends StateReply {
-  readonly outcome: 'charged' | 'rejected' | 'stale'
+/**
+ * Nothing was done. `epochChanged`: Redis has lost data of the shard. `corrupt`: the hash of the key is unusable, because something else has
+ * changed it.
+ */
+export interface UndecidedReply {
+  readonly outcome: 'epochChanged' | 'corrupt'
 }
 
-type Outcome = (typeof OUTCOMES)[keyof typeof OUTCOMES]
+export type QuotaReply = StateReply | UndecidedReply
 
-/** The properties that each operation requires. `take`: rules and key version. `reconcile`: rules and delta. `announce`: version. `unban`: none. */
-interface ScriptArguments extends Partial<KeyVersion> {
-  readonly operation: 'take' | 'reconcile' | 'unban' | 'announce'
-  readonly rules?: QuotaRules
+/** Applies before a decision. */
+export interface TakeOptions {
+  /** The epoch that the caller knows. Without it, the epoch is not checked. */
+  readonly epoch?: string | undefined
   readonly delta?: UsageDelta | undefined
+  /** States of the key that the caller knows from elsewhere. The hash is merged with them. */
+  readonly known?: readonly QuotaState[] | undefined
+  /** Replaces a corrupt hash. */
+  readonly isRepair?: boolean
 }
 
-type ScriptReply = [outcome: Outcome, nowMs: number, ...fields: number[]]
-type Script = (key: string, args: string) => Promise<ScriptReply>
+/** The properties that each operation requires. `take`: rules and version. `reconcile`, `peek`: rules. `announce`: version. `unban`: none. */
+interface ScriptArguments extends TakeOptions, Partial<KeyVersion> {
+  readonly operation: 'take' | 'reconcile' | 'peek' | 'unban' | 'announce'
+  readonly rules?: QuotaRules
+}
 
-const OUTCOME_NAMES = { [OUTCOMES.rejected]: 'rejected', [OUTCOMES.done]: 'charged', [OUTCOMES.stale]: 'stale' } as const
+type ScriptReply = [outcome: number, nowMs: number, ...fields: number[]]
+type Script = (key: string, epochKey: string, args: string) => Promise<ScriptReply>
+
+const OUTCOME_NAMES = Object.keys(OUTCOMES) as (keyof typeof OUTCOMES)[]
 const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 
 /** Commands are defined for a whole client, so this name must differ from those of other scripts. */
@@ -40,73 +56,56 @@ export class QuotaHash {
 
   /** Without `clock`, decisions use the clock of the Redis server. */
   constructor(
-    private readonly client: RedisClient,
+    client: RedisClient,
+    private readonly keys: RedisKeys,
     private readonly clock?: Clock,
   ) {
-    client.defineCommand(COMMAND, { numberOfKeys: 1, lua: QUOTA_SCRIPT })
+    client.defineCommand(COMMAND, { numberOfKeys: 2, lua: QUOTA_SCRIPT })
     const command = (client as unknown as Record<typeof COMMAND, Script>)[COMMAND]
     this.#script = command.bind(client)
   }
 
-  async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, delta?: UsageDelta): Promise<TakeReply> {
-    const [outcome, ...reply] = await this.#run(keyId, { operation: 'take', rules, delta, ...keyVersion })
-    return { outcome: OUTCOME_NAMES[outcome], ...toStateReply(keyId, reply) }
+  /** Decides one request. */
+  take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, options: TakeOptions = {}): Promise<QuotaReply> {
+    return this.#run(keyId, { operation: 'take', rules, ...keyVersion, ...options })
   }
 
-  /** Adds usage that a replica granted locally. Does not decide a request. */
-  async reconcile(keyId: string, rules: QuotaRules, delta: UsageDelta): Promise<StateReply> {
-    const [, ...reply] = await this.#run(keyId, { operation: 'reconcile', rules, delta })
-    return toStateReply(keyId, reply)
+  /** Adds usage that a replica granted locally, and what it knows. Does not decide a request. */
+  reconcile(keyId: string, rules: QuotaRules, options: TakeOptions): Promise<QuotaReply> {
+    return this.#run(keyId, { operation: 'reconcile', rules, ...options })
   }
 
-  /** Returns the stored state. Its windows may have ended: `rollForward` in the core returns the current state. */
-  async peek(keyId: string): Promise<StateReply> {
-    const clockMs = this.clock?.nowMs()
-    // In a Redis Cluster, the client sends the whole transaction to the node that holds the hash.
-    const results = await this.client
-      .multi()
-      .time()
-      .hmget(quotaKey(keyId), ...Object.values(FIELDS))
-      .exec()
-    const [[seconds, micros] = [], fields = []] = (results ?? []).map(([error, value]) => {
-      if (error) throw error
-      return (value as (string | null)[]).map(Number)
-    })
-    const serverMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-    return toStateReply(keyId, [clockMs ?? serverMs, ...fields])
+  /** Returns the state without changing it. */
+  peek(keyId: string, rules: QuotaRules): Promise<QuotaReply> {
+    return this.#run(keyId, { operation: 'peek', rules })
   }
 
-  async unban(keyId: string): Promise<'lifted' | 'not-banned'> {
-    const [outcome] = await this.#run(keyId, { operation: 'unban' })
-    return outcome === OUTCOMES.done ? 'lifted' : 'not-banned'
+  /** The outcome is `rejected` if the key is not banned. */
+  unban(keyId: string): Promise<QuotaReply> {
+    return this.#run(keyId, { operation: 'unban' })
   }
 
   /** Raises the key version to `version`. A lower version has no effect. */
-  async announce(keyId: string, version: number): Promise<void> {
-    await this.#run(keyId, { operation: 'announce', version })
+  announce(keyId: string, version: number): Promise<QuotaReply> {
+    return this.#run(keyId, { operation: 'announce', version })
   }
 
-  /** Runs the script in the slot of `hashTag`, on a hash that belongs to no API key. Fails whenever decisions fail. */
-  async probe(hashTag = 'none'): Promise<void> {
-    await this.#run(hashTag, { operation: 'announce', version: 1 }, `probe:{${hashTag}}`)
-  }
-
-  #run(keyId: string, args: ScriptArguments, hash = quotaKey(keyId)): Promise<ScriptReply> {
+  async #run(keyId: string, args: ScriptArguments): Promise<QuotaReply> {
+    const { keys, clock } = this
     const derived = {
-      nowMs: this.clock?.nowMs(),
+      nowMs: clock?.nowMs(),
       phaseSeconds: getMinutePhaseSeconds(keyId),
       strikesToBan: args.rules && countStrikesToBan(args.rules),
     }
-    return this.#script(hash, JSON.stringify({ ...args, ...derived }))
+    const epochKey = keys.epoch(keys.getShard(keyId))
+    const [outcome, ...reply] = await this.#script(keys.quota(keyId), epochKey, JSON.stringify({ ...args, ...derived }))
+    const name = OUTCOME_NAMES[outcome]
+    if (!name) throw new Error(`The quota script returned an unknown outcome: ${outcome}`)
+    return name === 'epochChanged' || name === 'corrupt' ? { outcome: name } : { outcome: name, ...toState(keyId, reply) }
   }
 }
 
-/** A Redis Cluster places keys with the same hash tag, the part in braces, together. */
-export function quotaKey(keyId: string): string {
-  return `quota:{${keyId}}`
-}
-
-function toStateReply(keyId: string, [nowMs = 0, ...values]: readonly number[]): StateReply {
+function toState(keyId: string, [nowMs = 0, ...values]: readonly number[]): Pick<StateReply, 'at' | 'state'> {
   const fields = Object.fromEntries(FIELD_NAMES.map((name, index) => [name, values[index] ?? 0])) as Record<keyof typeof FIELDS, number>
   const { minute, minuteUsed, day, dayUsed, firstRejectionMs, ...same } = fields
   return {

@@ -1,3 +1,6 @@
+import { UNBAN_KEPT_MS } from '../../core/quota.js'
+import { WINDOWS } from '../../core/window.js'
+
 /** The fields of a key's hash. Do not change these letters: deployed data depends on them. A value of 0 is not stored. */
 export const FIELDS = {
   minute: 'm',
@@ -9,19 +12,20 @@ export const FIELDS = {
   bannedUntilMs: 'b',
   banLevel: 'l',
   keyVersion: 'g',
+  unbannedAtMs: 'u',
 } as const
 
-/** The first number of a reply. */
-export const OUTCOMES = { rejected: 0, done: 1, stale: 2 } as const
+/** The first number of a reply. After `epochChanged` and `corrupt`, nothing else follows. */
+export const OUTCOMES = { rejected: 0, done: 1, stale: 2, epochChanged: 3, corrupt: 4 } as const
 
 const NAMES = Object.keys(FIELDS).join(', ')
 const LETTERS = `'${Object.values(FIELDS).join("', '")}'`
 
 /**
- * Implements `transition`, `reconcile`, `unban` and the key version of core/quota.ts on one hash. Each operation is one atomic step.
- * core/quota.ts documents the rules, and tests compare the two on random traffic.
+ * Implements `transition`, `reconcile`, `unban` and the key version of core/quota.ts, and `mergeQuotaStates`, on one hash. Each operation is one
+ * atomic step. The core documents the rules, and tests compare the two on random traffic.
  *
- * KEYS[1] is the hash, and ARGV[1] the `ScriptArguments` as JSON.
+ * KEYS[1] is the hash, KEYS[2] the epoch marker of its shard, and ARGV[1] the `ScriptArguments` as JSON.
  * Returns the outcome, the time in milliseconds and the values of all FIELDS.
  */
 export const QUOTA_SCRIPT = `
@@ -29,26 +33,55 @@ local key, args = KEYS[1], cjson.decode(ARGV[1])
 local operation, rules, delta = args.operation, args.rules, args.delta
 local forgetAfterMs = rules and rules.ban.forgetAfterMs or 0
 
+if args.epoch and redis.call('GET', KEYS[2]) ~= args.epoch then return { ${OUTCOMES.epochChanged} } end
+
 local now = args.nowMs
 if not now then
   local time = redis.call('TIME')
   now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
-local stored = redis.call('HMGET', key, ${LETTERS})
-for index, value in ipairs(stored) do stored[index] = tonumber(value or 0) end
+local stored = redis.pcall('HMGET', key, ${LETTERS})
+local isCorrupt = stored.err ~= nil
+for index = 1, ${Object.keys(FIELDS).length} do
+  local value = not isCorrupt and tonumber(stored[index] or 0)
+  isCorrupt = not value or value < 0 or value > 9007199254740991 or value % 1 ~= 0
+  stored[index] = value
+end
+if isCorrupt then
+  if not args.isRepair then return { ${OUTCOMES.corrupt} } end
+  redis.call('DEL', key)
+  stored = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+end
 local ${NAMES} = unpack(stored)
-local storedBannedUntilMs = bannedUntilMs
 
--- If the clock steps back to before the start of a window, that window must not start again.
-local function currentWindow(known, byClock)
-  if known == byClock + 1 then return known end
+for _, known in ipairs(args.known or {}) do
+  local lastMinute = math.max(minute, known.window.minute)
+  local isNewer = known.unbannedAtMs > unbannedAtMs or known.unbannedAtMs == unbannedAtMs and known.bannedUntilMs > bannedUntilMs
+  local isSame = known.unbannedAtMs == unbannedAtMs and known.bannedUntilMs == bannedUntilMs
+  if isNewer or minute < lastMinute then strikes, firstRejectionMs = 0, 0 end
+  if (isNewer or isSame) and known.window.minute == lastMinute then
+    local first = known.firstRejectionMs or 0
+    strikes = math.max(strikes, known.strikes)
+    if firstRejectionMs == 0 or first > 0 and first < firstRejectionMs then firstRejectionMs = first end
+  end
+  if isNewer then bannedUntilMs, banLevel, unbannedAtMs = known.bannedUntilMs, known.banLevel, known.unbannedAtMs end
+  if isSame then banLevel = math.max(banLevel, known.banLevel) end
+  if known.window.minute > minute then minute, minuteUsed = known.window.minute, 0 end
+  if known.window.minute == minute then minuteUsed = math.max(minuteUsed, known.used.minute) end
+  if known.window.day > day then day, dayUsed = known.window.day, 0 end
+  if known.window.day == day then dayUsed = math.max(dayUsed, known.used.day) end
+  keyVersion = math.max(keyVersion, known.keyVersion)
+end
+
+-- If the clock steps back, a window that was used must not start again.
+local function currentWindow(known, byClock, keptAhead)
+  if known > byClock and known <= byClock + keptAhead then return known end
   return byClock
 end
 local seconds = math.floor(now / 1000)
-local minuteNow = currentWindow(minute, math.floor((seconds + args.phaseSeconds) / 60))
-local dayNow = currentWindow(day, math.floor(seconds / 86400))
-local isNewWindow = minuteNow ~= minute or dayNow ~= day
+local minuteNow = currentWindow(minute, math.floor((seconds + args.phaseSeconds) / 60), ${WINDOWS.minute.keptAhead})
+local dayNow = currentWindow(day, math.floor(seconds / 86400), ${WINDOWS.day.keptAhead})
 if minuteNow ~= minute then minute, minuteUsed, strikes, firstRejectionMs = minuteNow, 0, 0, 0 end
 if dayNow ~= day then day, dayUsed = dayNow, 0 end
 if now >= bannedUntilMs + forgetAfterMs then banLevel = 0 end
@@ -64,21 +97,29 @@ local function addStrikes(count)
   banLevel, strikes, firstRejectionMs = banLevel + 1, 0, 0
 end
 
+-- Changes of these fields change the time at which the hash expires.
+local expiryFields = { ${FIELDS.minute} = true, ${FIELDS.day} = true, ${FIELDS.bannedUntilMs} = true, ${FIELDS.unbannedAtMs} = true }
+
 local function save()
-  local letters, set, unset = { ${LETTERS} }, {}, {}
+  local letters, set, unset, isNewExpiry = { ${LETTERS} }, {}, {}, false
   for index, value in ipairs({ ${NAMES} }) do
-    if value ~= stored[index] and value == 0 then
-      unset[#unset + 1] = letters[index]
-    elseif value ~= stored[index] then
-      set[#set + 1] = letters[index]
-      set[#set + 1] = string.format('%.0f', value)
+    local letter = letters[index]
+    if value ~= stored[index] then
+      isNewExpiry = isNewExpiry or expiryFields[letter]
+      if value == 0 then
+        unset[#unset + 1] = letter
+      else
+        set[#set + 1] = letter
+        set[#set + 1] = string.format('%.0f', value)
+      end
     end
   end
   if #set > 0 then redis.call('HSET', key, unpack(set)) end
   if #unset > 0 then redis.call('HDEL', key, unpack(unset)) end
-  if not isNewWindow and bannedUntilMs == storedBannedUntilMs then return end
+  if not isNewExpiry then return end
   local expiresAt = math.max((day + 1) * 86400000, (minute + 1) * 60000)
   if banLevel > 0 then expiresAt = math.max(expiresAt, bannedUntilMs + forgetAfterMs) end
+  if unbannedAtMs > 0 then expiresAt = math.max(expiresAt, unbannedAtMs + ${UNBAN_KEPT_MS}) end
   -- The key version must outlive every record that a replica has cached.
   redis.call('PEXPIRE', key, string.format('%.0f', math.max(expiresAt - now, 60000)))
 end
@@ -87,12 +128,13 @@ local function reply(outcome)
   return { outcome, now, ${NAMES} }
 end
 
+if operation == 'peek' then return reply(${OUTCOMES.done}) end
+
 if operation == 'unban' then
   local wasBanned = isBanned()
-  if redis.call('EXISTS', key) == 1 then
-    strikes, firstRejectionMs, bannedUntilMs, banLevel = 0, 0, 0, 0
-    save()
-  end
+  unbannedAtMs = math.max(now, unbannedAtMs + 1)
+  strikes, firstRejectionMs, bannedUntilMs, banLevel = 0, 0, 0, 0
+  save()
   return reply(wasBanned and ${OUTCOMES.done} or ${OUTCOMES.rejected})
 end
 
@@ -102,7 +144,7 @@ if operation == 'announce' then
   return reply(${OUTCOMES.done})
 end
 
-if operation == 'take' and not args.justRead and args.version < keyVersion then return reply(${OUTCOMES.stale}) end
+if operation == 'take' and math.max(args.version, args.readSince or 0) < keyVersion then return reply(${OUTCOMES.stale}) end
 
 if delta then
   local isSameMinute = delta.window.minute == minute

@@ -1,3 +1,4 @@
+import { mergeQuotaStates } from '../../core/merge-quota-states.js'
 import type { QuotaRules, QuotaState } from '../../core/quota.js'
 import { rollForward } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
@@ -20,21 +21,8 @@ export function restrictToShare(
     ...shared,
     used: mapWindows((name) => countOutsideShare(Math.max(0, limits[name] - shared.used[name]), limits[name])),
   }
-  const known = own && restricted ? mergeStricter(own, restricted) : (own ?? restricted)
+  const known = own && restricted ? mergeQuotaStates(own, restricted) : (own ?? restricted)
   const state = rollForward(known, ban, at)
   const isKnown = mapWindows((name) => known?.window[name] === state.window[name])
   return { ...state, used: mapWindows((name) => (isKnown[name] ? state.used[name] : countOutsideShare(limits[name], limits[name]))) }
-}
-
-/** Takes the higher usage of each window and the ban that ends later. */
-function mergeStricter(own: QuotaState, shared: QuotaState): QuotaState {
-  const newer = own.window.minute < shared.window.minute ? shared : own
-  const { bannedUntilMs, banLevel } = own.bannedUntilMs < shared.bannedUntilMs ? shared : own
-  return {
-    ...newer,
-    used: mapWindows((name) => (own.window[name] === shared.window[name] ? Math.max(own.used[name], shared.used[name]) : newer.used[name])),
-    bannedUntilMs,
-    banLevel,
-    keyVersion: Math.max(own.keyVersion, shared.keyVersion),
-  }
 }

@@ -1,23 +1,41 @@
+import { Cluster, Command } from 'ioredis'
 import type { Clock } from '../../core/ports/clock.js'
+import { Heartbeat } from './heartbeat.js'
+import { makeRedisClient } from './make-redis-client.js'
 import { QuotaHash } from './quota-hash.js'
 import { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import type { RedisClient } from './redis-client.js'
-import { makeRedisClient } from './make-redis-client.js'
+import { CLUSTER_SHARDS, RedisKeys } from './redis-keys.js'
 
 /** The maximum time that the service waits for Redis when it starts. */
 const START_TIMEOUT_MS = 1_500
 
+export interface RedisConnectionOptions {
+  /** The prefix of all keys. */
+  readonly prefix: string
+  /** Replaces the clock of the Redis server in decisions. */
+  readonly clock?: Clock
+}
+
 /** A connection to Redis with a circuit breaker. */
 export class RedisConnection {
   readonly client: RedisClient
-  readonly breaker: RedisCircuitBreaker
+  readonly keys: RedisKeys
   readonly quotaHash: QuotaHash
+  readonly heartbeat: Heartbeat
+  readonly breaker: RedisCircuitBreaker
 
-  /** Does not connect. Without `clock`, decisions use the clock of the Redis server. Throws `SettingError` if the URL is malformed. */
-  constructor(url: string, { clock }: { clock?: Clock } = {}) {
+  /** Does not connect. Throws `SettingError` if the URL is malformed. */
+  constructor(url: string, { prefix, clock }: RedisConnectionOptions) {
     this.client = makeRedisClient(url)
-    this.quotaHash = new QuotaHash(this.client, clock)
-    this.breaker = new RedisCircuitBreaker(this.client, { probe: (_, hashTag) => this.quotaHash.probe(hashTag) })
+    this.keys = new RedisKeys(prefix, this.client instanceof Cluster ? CLUSTER_SHARDS : 1)
+    this.quotaHash = new QuotaHash(this.client, this.keys, clock)
+    this.heartbeat = new Heartbeat(this.client, this.keys)
+    this.breaker = new RedisCircuitBreaker(this.client, {
+      shardCount: this.keys.shardCount,
+      probe: (shard) => this.heartbeat.probe(shard),
+      replaceConnection: (shard) => this.#replaceConnection(shard),
+    })
   }
 
   /** Resolves when Redis responds, or after 1.5 s. Keeps trying after that. */
@@ -27,5 +45,15 @@ export class RedisConnection {
 
   close(): Promise<void> {
     return this.breaker.close()
+  }
+
+  /** In a Redis Cluster, another node may have taken over the shard. */
+  #replaceConnection(shard: number): void {
+    const { client } = this
+    if (!(client instanceof Cluster)) return client.disconnect(true)
+    const slot = new Command('GET', [this.keys.epoch(shard)]).getSlot() ?? 0
+    const [address] = client.slots[slot] ?? []
+    for (const node of client.nodes()) if (`${node.options.host}:${node.options.port}` === address) node.disconnect()
+    client.refreshSlotsCache()
   }
 }

@@ -5,9 +5,8 @@ import type { AddressQuota } from '../../core/address-quota.js'
 import { toAddressQuota, toFailureBucketKey } from '../../core/address-quota.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
-import type { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import { RedisUnavailable } from './redis-circuit-breaker.js'
-import type { RedisClient } from './redis-client.js'
+import type { RedisConnection } from './redis-connection.js'
 
 /** The maximum number of cached IP addresses that have reached the limit. Each further one may cost one more Redis call. */
 const MAX_EXHAUSTED = 10_000
@@ -22,20 +21,18 @@ const MAX_EXHAUSTED = 10_000
 export class RedisFailedAuthentications implements FailedAuthentications {
   readonly #shared: RateLimiterRedis
   readonly #local: RateLimiterMemory
-  readonly #breaker: RedisCircuitBreaker
   readonly #exhausted = new LRUCache<string, true>({ max: MAX_EXHAUSTED })
 
   /** `perMinute`: failures that an IP address may cause per minute, 1 or more. */
   constructor(
-    { client, breaker }: { client: RedisClient; breaker: RedisCircuitBreaker },
+    private readonly redis: Pick<RedisConnection, 'client' | 'breaker' | 'keys'>,
     private readonly perMinute: number,
     private readonly clock: Clock,
   ) {
-    const options = { points: perMinute, duration: 60, keyPrefix: 'failed-authentications' }
+    const options = { points: perMinute, duration: 60, keyPrefix: redis.keys.failurePrefix }
     // Defines the command `rlflxIncr` on the client, so the client must have no limiter with another script.
-    this.#shared = new RateLimiterRedis({ ...options, storeClient: client })
+    this.#shared = new RateLimiterRedis({ ...options, storeClient: redis.client })
     this.#local = new RateLimiterMemory(options)
-    this.#breaker = breaker
   }
 
   async peek(address: string): Promise<AddressQuota> {
@@ -55,15 +52,20 @@ export class RedisFailedAuthentications implements FailedAuthentications {
   async #run(address: string, command: (limiter: RateLimiterAbstract, key: string) => Promise<number>) {
     const nowMs = this.clock.nowMs()
     const bucketKey = toFailureBucketKey(address, nowMs)
-    const failureCount = this.#exhausted.get(bucketKey) ? this.perMinute + 1 : await this.#runUncached(bucketKey, command)
+    const failureCount = this.#exhausted.get(bucketKey) ? this.perMinute + 1 : await this.#runUncached(address, bucketKey, command)
     if (failureCount >= this.perMinute) this.#exhausted.set(bucketKey, true)
     return { failureCount, quota: toAddressQuota(failureCount, this.perMinute, nowMs) }
   }
 
-  async #runUncached(bucketKey: string, command: (limiter: RateLimiterAbstract, key: string) => Promise<number>): Promise<number> {
-    const key = `{${bucketKey}}`
+  async #runUncached(
+    address: string,
+    bucketKey: string,
+    command: (limiter: RateLimiterAbstract, key: string) => Promise<number>,
+  ): Promise<number> {
+    const { breaker, keys } = this.redis
+    const key = keys.failureBucket(address, bucketKey)
     try {
-      return await this.#breaker.call(() => command(this.#shared, key), bucketKey)
+      return await breaker.call(() => command(this.#shared, key), keys.getShard(address))
     } catch (error) {
       if (!(error instanceof RedisUnavailable)) throw error
       return command(this.#local, key)

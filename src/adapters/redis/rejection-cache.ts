@@ -61,9 +61,9 @@ export class RejectionCache implements QuotaStore {
   }
 
   /** Returns a rejection from the cache, or undefined if the store has to decide. */
-  #reject(keyId: string, rules: QuotaRules, { version, justRead }: KeyVersion): Verdict | undefined {
+  #reject(keyId: string, rules: QuotaRules, { version, readSince }: KeyVersion): Verdict | undefined {
     const entry = this.#entries.get(keyId)
-    if (!entry || justRead || entry.version !== version) return undefined
+    if (!entry || readSince !== undefined || entry.version !== version) return undefined
     const at = this.store.now(keyId)
     // The lower bound applies if the clock steps back.
     if (at.nowMs < entry.endMs - this.cachedMs || at.nowMs >= entry.endMs) return undefined

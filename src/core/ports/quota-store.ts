@@ -3,6 +3,8 @@ import type { Charge, KeyVersion, Quota, QuotaRules, Verdict } from '../quota.js
 /** The caller's record of the key is older than one in an earlier decision or announcement. Nothing was decided: read the record again and retry. */
 export interface StaleKeyRecord {
   readonly kind: 'stale'
+  /** The highest version that is known. */
+  readonly knownVersion: number
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { ApiKey } from '../api-key.js'
+import { StoreUnavailable } from '../errors.js'
 import type { Plans } from '../plan.js'
 import { toQuotaRules } from '../plan.js'
 import type { ApiKeyVerifier } from '../ports/api-key-verifier.js'
@@ -20,6 +21,9 @@ export type Admission =
       readonly refund?: () => Promise<Quota>
     }
 
+/** A key may change while its record is read again. */
+const MAX_ATTEMPTS = 5
+
 /** Authenticates the caller and charges one request. */
 export type Admit = (credentials: Credentials) => Promise<Admission>
 
@@ -27,24 +31,19 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
   const { authenticate, apiKeyVerifier, quotas, plans } = ports
 
   return async (credentials) => {
-    const authentication = await authenticate(credentials)
-    if (authentication.kind !== 'verified') return authentication
-    const { key } = authentication
-    const rules = toQuotaRules(key, plans)
-    const verdict = await quotas.take(key.keyId, rules, { version: key.version })
-    if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict)
-
-    apiKeyVerifier.forget(key.secretHash)
-    const reauthentication = await authenticate(credentials)
-    return reauthentication.kind === 'verified' ? admitJustRead(reauthentication.key) : reauthentication
-  }
-
-  /** A record that was just read applies even if its version is lower than one seen before: the key store may have been restored from a backup. */
-  async function admitJustRead(key: ApiKey): Promise<Admission> {
-    const rules = toQuotaRules(key, plans)
-    const verdict = await quotas.take(key.keyId, rules, { version: key.version, justRead: true })
-    if (verdict.kind === 'stale') throw new Error('The quota store reported an API key record as stale that had just been read')
-    return toAdmission(key, rules, verdict)
+    let readSince: number | undefined
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const authentication = await authenticate(credentials)
+      if (authentication.kind !== 'verified') return authentication
+      const { key } = authentication
+      const rules = toQuotaRules(key, plans)
+      const verdict = await quotas.take(key.keyId, rules, { version: key.version, ...(readSince === undefined ? {} : { readSince }) })
+      if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict)
+      // The record that is read next applies even if its version is lower: the key store may have been restored from a backup.
+      readSince = verdict.knownVersion
+      apiKeyVerifier.forget(key.secretHash)
+    }
+    throw new StoreUnavailable(`The API key changed during each of ${MAX_ATTEMPTS} reads`)
   }
 
   function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict): Admission {
