@@ -38,10 +38,15 @@ export interface FaultOutcome {
   readonly disturbed: ServiceProcess | undefined
 }
 
-/** Resolves when the writers got more responses. */
-export async function untilLoadContinues({ writers: { written } }: LoadMix): Promise<void> {
+/** Resolves after another 150 responses. */
+export async function untilLoadContinues(mix: LoadMix): Promise<void> {
+  const before = mix.countResponses()
+  await until('the load continues', () => mix.countResponses() >= before + 150, 20_000)
+}
+
+async function untilWritersContinue({ writers: { written } }: LoadMix): Promise<void> {
   const before = written.length
-  await until('the load continues', () => written.length >= before + 20, 20_000)
+  await until('the writers continue', () => written.length >= before + 8, 20_000)
 }
 
 /** Measures what the callers receive before, during and after a fault. `direct`: settings of commands, which the fault does not concern. */
@@ -65,6 +70,7 @@ export async function measureFault(mix: LoadMix, direct: Settings, fault: Fault)
   const endMs = performance.now()
   await until('every replica is healthy', fault.isHealthy, 20_000)
   const healthyMs = performance.now()
+  await untilWritersContinue(mix)
   await untilLoadContinues(mix)
   await Promise.all([mix.stopLoad(hot), mix.stopLoad(steady)])
 

@@ -88,6 +88,11 @@ export class LoadMix {
     for (const load of this.#generators) load.remove(replica.url)
   }
 
+  /** The number of responses to the loads that are running, and to the writers. */
+  countResponses(): number {
+    return this.writers.written.length + [...this.#generators].reduce((sum, { hits }) => sum + hits.length, 0)
+  }
+
   /** Returns what the permanent callers received since the last call. */
   takeHits(): Readonly<Record<RejectedCaller | 'a key that adds pets', readonly Hit[]>> {
     const { written } = this.writers

@@ -75,7 +75,10 @@ export async function aRedisClusterWithReplicas(context: Mocha.Context): Promise
   const { length } = [...cluster.nodes, ...replicas]
   const isWhole = async (node: OwnEngine) => {
     const lines = String(await sendToNode(node, 'CLUSTER', 'NODES')).split('\n')
-    return lines.filter((line) => line.includes(' connected')).length === length && lines.filter((line) => / (myself,)?slave /.test(line)).length === replicas.length
+    return (
+      lines.filter((line) => line.includes(' connected')).length === length &&
+      lines.filter((line) => / (myself,)?slave /.test(line)).length === replicas.length
+    )
   }
   for (const node of [...cluster.nodes, ...replicas]) await until('every node knows all others', () => isWhole(node), 30_000)
   for (const replica of replicas) {

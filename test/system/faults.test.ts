@@ -132,6 +132,7 @@ describe(`${REPLICAS} replicas under mixed load`, () => {
         await Promise.all([service.redis.start(), service.mongo.start()])
         service.redisProxy.delayMs = 0
         service.mongoProxy.delayMs = 0
+        for (const replica of service.mix.replicas) replica.signal('SIGCONT')
       })
 
       const ofMongo = { mayReturn503: true, slowestMs: 3_000 }

@@ -38,7 +38,10 @@ describe(`${REPLICAS} replicas with a Redis Cluster, when a node is killed and i
     const [killed, ...running] = cluster.nodes
     const [promoted] = cluster.replicas
     if (!killed || !promoted) throw new Error('No node')
-    const newKeys = Array.from({ length: KEYS }, () => ({ owner: 'tests', plan: 'enterprise', limits: { minute: 1_000_000, day: 1_000_000 } }) as const)
+    const newKeys = Array.from(
+      { length: KEYS },
+      () => ({ owner: 'tests', plan: 'enterprise', limits: { minute: 1_000_000, day: 1_000_000 } }) as const,
+    )
     const keys = await issueStoredKeys(mongo.url, newKeys)
     for (const { key } of keys) await replicas[0]?.send('/v1/pets', { key })
     const keysOf = new Map(await Promise.all(cluster.nodes.map(async (node) => [node, await findKey(node, keys)] as const)))

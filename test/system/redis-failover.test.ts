@@ -68,7 +68,8 @@ describe(`${REPLICAS} replicas under mixed load, with Redis behind three Sentine
         this.timeout(60_000)
         await redis.untilReplicating(primary)
         const promoted = await redis.findPrimary()
-        const countScripts = () => withRedis(promoted.url, async (client) => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0))
+        const countScripts = () =>
+          withRedis(promoted.url, async (client) => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0))
         const before = await countScripts()
         await until('the new primary runs the script', async () => (await countScripts()) > before)
         expect(await areUsingRedis()).to.equal(true)
