@@ -11,7 +11,7 @@ import { PendingUsage } from './pending-usage.js'
 import { restrictToShare } from './quota-share.js'
 import { RedisUnavailable } from './redis-circuit-breaker.js'
 import type { RedisQuotaStore, Report } from './redis-quota-store.js'
-import { MAX_KNOWN_KEYS } from './redis-quota-store.js'
+import { MAX_KNOWN_KEYS } from './known-states.js'
 import type { CacheableQuotaStore } from './rejection-cache.js'
 
 /**
