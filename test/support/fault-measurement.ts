@@ -38,10 +38,10 @@ export interface FaultOutcome {
   readonly disturbed: ServiceProcess | undefined
 }
 
-/** Resolves after another 150 responses. */
+/** Resolves after another 100 responses. */
 export async function untilLoadContinues(mix: LoadMix): Promise<void> {
   const before = mix.countResponses()
-  await until('the load continues', () => mix.countResponses() >= before + 150, 20_000)
+  await until('the load continues', () => mix.countResponses() >= before + 100, 20_000)
 }
 
 async function untilWritersContinue({ writers: { written } }: LoadMix): Promise<void> {
@@ -53,10 +53,10 @@ async function untilWritersContinue({ writers: { written } }: LoadMix): Promise<
 export async function measureFault(mix: LoadMix, direct: Settings, fault: Fault): Promise<FaultOutcome> {
   mix.takeHits()
   const steadyKey = await issueKey(direct)
-  const steady = mix.startLoad(steadyKey.key, 30)
+  const steady = mix.startLoad(steadyKey.key, 50)
   await until('the load has begun', () => steady.count(200) >= 50)
   const hotKey = await freeKeyWithTime(direct, SECONDS_FOR_A_FAULT)
-  const hot = mix.startLoad(hotKey.key, 60)
+  const hot = mix.startLoad(hotKey.key, 80)
   await until('a part of the limit is used', () => hot.count(200) >= 20)
 
   const { replicas } = mix

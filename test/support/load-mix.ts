@@ -9,9 +9,9 @@ import { issueStoredKeys } from './stored-key.js'
 import { until } from './until.js'
 
 const WRITERS = 2
-const WRITER_PAUSE_MS = 40
+const WRITER_PAUSE_MS = 50
 /** The time between two requests of a client whose requests are all rejected. */
-const REJECTED_EVERY_MS = 100
+const REJECTED_EVERY_MS = 150
 
 /** The documented statuses of each kind of caller, apart from 503. */
 export const STATUSES = {
