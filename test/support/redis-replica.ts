@@ -40,7 +40,7 @@ export interface RedisReplicaOptions {
   readonly localClock?: Clock
   /** Number of replicas that share the quotas. */
   readonly replicas?: number
-  /** How long Redis is not used after it has lost data. */
+  /** How long Redis is not used after it has lost data. By default 0, to save time. */
   readonly settleMs?: number
   /** 0 caches no rejections. */
   readonly cachedMs?: number
@@ -49,7 +49,7 @@ export interface RedisReplicaOptions {
 }
 
 export async function aRedisReplica(url: string, options: RedisReplicaOptions = {}): Promise<RedisReplica> {
-  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, settleMs, hasNoTimeout = false } = options
+  const { clock, localClock = clock ?? new SystemClock(), replicas = 1, cachedMs, settleMs = 0, hasNoTimeout = false } = options
   const connection = hasNoTimeout ? aConnectionWithoutTimeout(url, clock) : aRedisConnection(url, clock)
   const changes: boolean[] = []
   connection.breaker.onChange((isUp) => changes.push(isUp))
@@ -60,7 +60,7 @@ export async function aRedisReplica(url: string, options: RedisReplicaOptions = 
     takes += 1
     return take(...args)
   }
-  const store = new RedisQuotaStore(connection, localClock, settleMs === undefined ? {} : { settleMs })
+  const store = new RedisQuotaStore(connection, localClock, { settleMs })
   const fallback = new FallbackQuotaStore(store, { count: replicas }, localClock)
   const quotas = new RejectionCache(fallback, cachedMs)
   await connection.connect()
