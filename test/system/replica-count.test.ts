@@ -19,7 +19,7 @@ describe('replicas that are started and stopped, without EXPECTED_REPLICAS,', fu
   let mongo: MongoDatabase
   let redis: OwnEngine
   let settings: Settings
-  let replicas: ServiceProcess[] = []
+  const replicas: ServiceProcess[] = []
 
   before(async function () {
     mongo = await aMongoDatabase(this)
