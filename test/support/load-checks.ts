@@ -9,7 +9,7 @@ export function expectCompleteResponse({ status = 0, headers, body }: Hit): void
   const { limit, remaining } = readQuotaHeaders({ headers })
   expect(remaining).to.be.within(0, limit)
   readRateLimitFields({ headers })
-  expect(headers['x-request-id']).to.match(/^[A-Za-z0-9._-]{1,64}$/)
+  expect(headers['x-request-id']).to.be.a('string').that.matches(/^[A-Za-z0-9._-]{1,64}$/)
   expect(headers['content-type']).to.equal('application/json')
   expect(headers['content-length']).to.equal(`${Buffer.byteLength(body)}`)
   if (status === 429 || status === 503) expect(headers['retry-after']).to.match(/^[1-9]\d*$/)
