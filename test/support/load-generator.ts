@@ -7,6 +7,8 @@ export interface Hit {
   /** Absent if the connection failed. */
   readonly status?: number
   readonly headers: IncomingHttpHeaders
+  /** Empty if the connection failed. */
+  readonly body: string
   /** Both on the clock of `performance.now()`. */
   readonly startMs: number
   readonly endMs: number
@@ -27,8 +29,8 @@ export interface LoadGeneratorOptions {
 /** Sends requests from several clients to each replica. Each client has its own persistent connection. */
 export class LoadGenerator {
   readonly hits: Hit[] = []
-  /** Resolves when every client has the response to its last request. */
-  readonly done: Promise<void>
+  readonly #urls = new Set<string>()
+  readonly #clients: Promise<void>[] = []
   #left: number
   #isStopped = false
 
@@ -37,8 +39,23 @@ export class LoadGenerator {
     private readonly options: LoadGeneratorOptions,
   ) {
     this.#left = options.atMost ?? Number.POSITIVE_INFINITY
-    const clients = urls.flatMap((url) => Array.from({ length: options.clientsEach }, () => this.#client(url)))
-    this.done = Promise.all(clients).then(() => undefined)
+    for (const url of urls) this.add(url)
+  }
+
+  /** Resolves when every client has the response to its last request. */
+  get done(): Promise<void> {
+    return Promise.all(this.#clients).then(() => undefined)
+  }
+
+  /** Sends requests to one more replica. */
+  add(url: string): void {
+    this.#urls.add(url)
+    this.#clients.push(...Array.from({ length: this.options.clientsEach }, () => this.#client(url)))
+  }
+
+  /** Sends no further requests to this replica. */
+  remove(url: string): void {
+    this.#urls.delete(url)
   }
 
   /** Counts the responses with the status so far. */
@@ -53,11 +70,11 @@ export class LoadGenerator {
 
   async #client(url: string): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    while (this.#left > 0 && !this.#isStopped) {
+    while (this.#left > 0 && !this.#isStopped && this.#urls.has(url)) {
       this.#left -= 1
       const startMs = performance.now()
       const headers = { ...this.options.headers?.(), authorization: `Bearer ${this.options.key()}` }
-      const response = await sendGet(url, agent, headers).catch(() => ({ headers: {} }))
+      const response = await sendGet(url, agent, headers).catch(() => ({ headers: {}, body: '' }))
       const endMs = performance.now()
       this.hits.push({ url, ...response, startMs, endMs })
       const pauseMs = (this.options.everyMs ?? 0) - (endMs - startMs)
@@ -67,14 +84,15 @@ export class LoadGenerator {
   }
 }
 
-async function sendGet(url: string, agent: Agent, headers: Record<string, string>): Promise<Pick<Hit, 'status' | 'headers'>> {
+async function sendGet(url: string, agent: Agent, headers: Record<string, string>): Promise<Pick<Hit, 'status' | 'headers' | 'body'>> {
   return new Promise((resolve, reject) => {
     const outgoing = request(`${url}/v1/store/orders`, { agent, headers })
     outgoing.on('error', reject)
     outgoing.on('response', (incoming) => {
       const { statusCode: status = 0, headers: received } = incoming
-      incoming.on('error', reject).on('end', () => resolve({ status, headers: received }))
-      incoming.resume()
+      let body = ''
+      incoming.setEncoding('utf8').on('data', (text: string) => (body += text))
+      incoming.on('error', reject).on('end', () => resolve({ status, headers: received, body }))
     })
     outgoing.end()
   })

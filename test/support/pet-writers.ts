@@ -1,6 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { TestResponse } from './api.js'
 import { findLink } from './responses.js'
 import type { ServiceProcess } from './process.js'
+
+/** One replica, or an object that distributes requests over several. */
+export type PetService = Pick<ServiceProcess, 'send'>
 
 export interface Written {
   readonly name: string
@@ -13,7 +17,7 @@ export interface Written {
 
 /**
  * Clients that add pets to a service until they are stopped. Each client waits for a response before its next request. Every pet has its
- * own name and idempotency key and is sent again until it is acknowledged.
+ * own name and idempotency key and is sent again until it is acknowledged. `pauseMs` is the time between two requests of a client.
  */
 export class PetWriters {
   readonly written: Written[] = []
@@ -22,9 +26,10 @@ export class PetWriters {
 
   /** You may replace `service` at any time. */
   constructor(
-    public service: ServiceProcess,
+    public service: PetService,
     private readonly key: string,
     clients: number,
+    private readonly pauseMs = 0,
   ) {
     this.#clients = Array.from({ length: clients }, (_, index) => this.#writeAll(`Writer ${index}`))
   }
@@ -56,12 +61,13 @@ export class PetWriters {
     const response = await postPet(this.service, this.key, name).catch(() => undefined)
     const endMs = performance.now()
     this.written.push({ name, ...(response ? { response } : {}), tookMs: endMs - startMs, endMs })
+    if (this.pauseMs > 0) await sleep(this.pauseMs)
     return response?.status === 201
   }
 }
 
 /** Creates a pet with this name and an idempotency key that depends on it. */
-export function postPet(service: ServiceProcess, key: string, name: string): Promise<TestResponse> {
+export function postPet(service: PetService, key: string, name: string): Promise<TestResponse> {
   const body = { name, categoryId: 7 }
   return service.send('/v1/pets', { method: 'POST', key, body, headers: { 'idempotency-key': toIdempotencyKey(name) } })
 }
@@ -76,7 +82,7 @@ export interface ListedPet {
 }
 
 /** Lists all pets, page by page. */
-export async function listAllPets(service: ServiceProcess, key: string, path = '/v1/pets?limit=100'): Promise<ListedPet[]> {
+export async function listAllPets(service: PetService, key: string, path = '/v1/pets?limit=100'): Promise<ListedPet[]> {
   const response = await service.send(path, { key })
   if (response.status !== 200) throw new Error(`${path} returned ${response.status}: ${response.text}`)
   const next = findLink('next', response)

@@ -1,11 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import type { TlsServerOptions } from './certificate-authority.js'
 import { onFreePort } from './engines/free-port.js'
 import { withEngine } from './engines/no-engine.js'
 import type { EngineServer } from './engines/own-engine.js'
-import { startRedisProcess, startRedisServer } from './engines/redis-process.js'
+import { startRedisProcess } from './engines/redis-process.js'
+import { startSentinelServer } from './redis-sentinel.js'
 import { until } from './until.js'
 
 /** A redis-server process of this machine that listens on 127.0.0.1 with TLS only. */
@@ -85,13 +85,7 @@ async function startSentinel(port: number, options: TlsServerOptions, plan: Sent
     ['sentinel', `down-after-milliseconds ${name} 1000`],
     ['sentinel', `failover-timeout ${name} 5000`],
   ]
-  const args = (folder: string) => {
-    // Sentinel writes its state to its configuration file.
-    const file = join(folder, 'sentinel.conf')
-    writeFileSync(file, [['dir', folder], ...settings].map((setting) => `${setting.join(' ')}\n`).join(''))
-    return [file, '--sentinel']
-  }
-  return tlsRedis(port, options, await startRedisServer(args, '+monitor master'))
+  return tlsRedis(port, options, await startSentinelServer(settings))
 }
 
 function tlsSettings({ authority, certificate }: TlsServerOptions): [name: string, value: string][] {

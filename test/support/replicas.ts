@@ -19,10 +19,15 @@ export function sharedSettings(mongo: Pick<MongoDatabase, 'url'>, redisUrl: stri
 
 /** Starts this number of service processes on the same data, with a matching EXPECTED_REPLICAS. */
 export async function startReplicas(count: number, settings: Settings): Promise<ServiceProcess[]> {
+  return startServices(count, { EXPECTED_REPLICAS: `${count}`, ...settings })
+}
+
+/** Starts this number of service processes on the same data. */
+export async function startServices(count: number, settings: Settings): Promise<ServiceProcess[]> {
   const started: ServiceProcess[] = []
   while (started.length < count) {
     const batch = Math.min(CONCURRENT_STARTS, count - started.length)
-    started.push(...(await Promise.all(Array.from({ length: batch }, () => startService({ EXPECTED_REPLICAS: `${count}`, ...settings })))))
+    started.push(...(await Promise.all(Array.from({ length: batch }, () => startService(settings)))))
   }
   return started
 }
