@@ -64,7 +64,7 @@ export function describeEveryResponse(where: string, open: (context: Mocha.Conte
 
     it('has a unique request ID', () => {
       const ids = results.map(({ response }) => response.headers['x-request-id'])
-      forEach(({ response }) => expect(response.headers['x-request-id']).to.match(/^[A-Za-z0-9._-]{1,64}$/))
+      forEach(({ response }) => expect(String(response.headers['x-request-id'] ?? '')).to.match(/^[A-Za-z0-9._-]{1,64}$/))
       expect(new Set(ids)).to.have.property('size', results.length)
     })
 

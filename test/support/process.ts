@@ -56,7 +56,7 @@ export async function startService(settings: Settings = {}): Promise<ServiceProc
   const service = new RunningProcess(['serve'], { PORT: '0', ADMIN_PORT: '0', ...settings })
   const { child } = service
   try {
-    await until('the service has started', () => service.hasEnded || /^ {2}curl .+\n/m.test(service.stdout), 9_000)
+    await until('the service has started', () => service.hasEnded || /^ {2}curl .+\n/m.test(service.stdout), 20_000)
   } catch (error) {
     child.kill('SIGKILL')
     throw error
@@ -79,7 +79,7 @@ export async function startServiceUnready(
   const service = new RunningProcess(['serve'], { PORT: `${ports.api}`, ADMIN_PORT: `${ports.admin}`, ...settings })
   const handle = makeHandle(service, { url: `http://127.0.0.1:${ports.api}`, adminUrl: `http://127.0.0.1:${ports.admin}`, notice: '' })
   const isAlive = async () => (await handle.send('/livez').catch(() => undefined))?.status === 200
-  await until('the service is alive', async () => service.hasEnded || (await isAlive()), 9_000)
+  await until('the service is alive', async () => service.hasEnded || (await isAlive()), 20_000)
   if (service.hasEnded) throw new Error(`The service did not start:\n${service.stdout}${service.stderr}`)
   return handle
 }
