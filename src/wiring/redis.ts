@@ -27,7 +27,14 @@ export function redisModule({ plans, expectedReplicas }: Config, { redisUrl, red
       },
       [log, TOKENS.metrics],
     )
-    bind(ReplicaRegistry).toResolvedValue((connection) => new ReplicaRegistry(connection, expectedReplicas), [redis])
+    bind(ReplicaRegistry).toResolvedValue(
+      (connection, metrics) => {
+        const registry = new ReplicaRegistry(connection, expectedReplicas)
+        metrics.collectReplicas(() => registry.count)
+        return registry
+      },
+      [redis, TOKENS.metrics],
+    )
     bind(FallbackQuotaStore).toResolvedValue(
       (connection, systemClock, registry, logger) => {
         const store = new RedisQuotaStore(connection, systemClock, {

@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
-import { withRedis } from '../support/engines/redis-client.js'
 import { anOwnRedis } from '../support/engines/redis-engine.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses } from '../support/process.js'
@@ -12,7 +11,6 @@ import { until } from '../support/until.js'
 
 const FREE_LIMIT = 60
 const SECONDS_FOR_AN_OUTAGE = 20
-const REGISTRY = 'petstore:replicas:{0}'
 
 describe('replicas that are started and stopped, without EXPECTED_REPLICAS,', function () {
   this.timeout(60_000)
@@ -67,17 +65,19 @@ describe('replicas that are started and stopped, without EXPECTED_REPLICAS,', fu
     expect(total).to.be.within(FREE_LIMIT, FREE_LIMIT + replicas.length)
   })
 
-  /** Starts or stops replicas, and resolves when each has renewed its registration since then. */
+  /** Starts or stops replicas, and resolves when each has noticed. */
   async function scaleTo(count: number): Promise<void> {
     if (count > replicas.length) replicas.push(...(await startServices(count - replicas.length, settings)))
     await Promise.all(replicas.splice(count).map((replica) => replica.stop()))
-    const list = async () => {
-      const membersAndTimes = await withRedis(redis.url, (client) => client.zrange(REGISTRY, 0, '-1', 'WITHSCORES'))
-      return membersAndTimes.filter((_, index) => index % 2 === 1).map(Number)
+    const readCount = async ({ adminUrl }: ServiceProcess) => {
+      const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+      return Number(/^petstore_replicas (\d+)$/m.exec(metrics)?.[1])
     }
-    await until(`${count} replicas are registered`, async () => (await list()).length === count, 15_000)
-    const latest = Math.max(...(await list()))
-    await until('each replica has counted the others', async () => (await list()).every((time) => time > latest))
+    await until(
+      `each replica counts ${count}`,
+      async () => (await Promise.all(replicas.map(readCount))).every((each) => each === count),
+      15_000,
+    )
   }
 
   async function untilUnavailable(): Promise<void> {

@@ -6,14 +6,18 @@ import type { RedisConnection } from './redis-connection.js'
 
 /** How often a replica renews its registration. */
 const HEARTBEAT_MS = 500
-/** After an outage, it takes this number of heartbeats until every registration has been renewed or has expired. */
-const COUNTED_HEARTBEATS = REGISTRATION_TTL_MS / HEARTBEAT_MS
+/**
+ * After an outage or a loss of data, registrations are renewed one by one, so the number of replicas does not decrease during this number of
+ * heartbeats.
+ */
+const HELD_HEARTBEATS = REGISTRATION_TTL_MS / HEARTBEAT_MS
 
 /** Registers this replica in Redis and counts the replicas that are registered. */
 export class ReplicaRegistry {
   readonly #replicaId = randomUUID()
-  /** The numbers of replicas in the last heartbeats. */
-  #counts: readonly number[] = []
+  #lastReply: HeartbeatReply | undefined
+  /** The number of heartbeats in which the count must not decrease. */
+  #heldHeartbeats = 0
   #timer: NodeJS.Timeout | undefined
   readonly #listeners: ((reply: HeartbeatReply) => void)[] = []
 
@@ -23,9 +27,9 @@ export class ReplicaRegistry {
     private readonly expectedReplicas: number,
   ) {}
 
-  /** The highest number of replicas in the last 5 s in which Redis responded, 1 or more. */
+  /** The number of replicas when Redis last responded, 1 or more. */
   get count(): number {
-    return this.#counts.length > 0 ? Math.max(...this.#counts) : this.expectedReplicas
+    return this.#lastReply?.replicas ?? this.expectedReplicas
   }
 
   /** Calls the listener with the reply to each heartbeat, which describes shard 0. */
@@ -38,7 +42,9 @@ export class ReplicaRegistry {
     if (this.#timer) return
     this.#timer = setInterval(() => void this.#beat(), HEARTBEAT_MS).unref()
     this.redis.breaker.onChange((isUp) => {
-      if (isUp && this.#timer) void this.#beat()
+      if (!isUp || !this.#timer) return
+      this.#heldHeartbeats = HELD_HEARTBEATS
+      void this.#beat()
     })
     await this.#beat()
   }
@@ -54,7 +60,10 @@ export class ReplicaRegistry {
   async #beat(): Promise<void> {
     const reply = await this.#call(() => this.redis.heartbeat.register(this.#replicaId))
     if (!reply) return
-    this.#counts = [...this.#counts, reply.replicas].slice(-COUNTED_HEARTBEATS)
+    if (this.#lastReply?.epoch !== reply.epoch) this.#heldHeartbeats = HELD_HEARTBEATS
+    this.#heldHeartbeats -= 1
+    const isHeld = this.#heldHeartbeats >= 0 && this.#lastReply !== undefined
+    this.#lastReply = { ...reply, replicas: Math.max(reply.replicas, isHeld ? this.count : 0) }
     for (const listener of this.#listeners) listener(reply)
   }
 

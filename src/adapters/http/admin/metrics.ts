@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { PlanName } from '../../../core/plan.js'
 import type { Verdict } from '../../../core/quota.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
@@ -58,6 +58,18 @@ export class Metrics {
   /** Adds the metrics of the Node.js process: memory, event loop and garbage collection. */
   collectProcessMetrics(): void {
     collectDefaultMetrics({ register: this.registry })
+  }
+
+  /** `countReplicas`: returns the number of replicas by which quotas are divided while Redis is unavailable. */
+  collectReplicas(countReplicas: () => number): void {
+    new Gauge({
+      name: 'petstore_replicas',
+      help: 'Number of replicas by which quotas are divided while Redis is unavailable',
+      registers: [this.registry],
+      collect() {
+        this.set(countReplicas())
+      },
+    })
   }
 
   countRequest({ method, route, status }: MeasuredRequest, elapsedMs: number): void {
