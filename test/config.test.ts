@@ -308,7 +308,11 @@ describe('the settings', () => {
     it('are read from the file of NAME_FILE, without its line end', () => {
       for (const end of ['', '\n', '\r\n']) expect(readConfig({ CURSOR_SECRET_FILE: aFile(SECRET + end) }).cursorSecret).to.equal(SECRET)
       const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`, 'redis') }
-      expect(readConfig({ ...files, ...REQUIRED }).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl: REDIS_URL, redisPrefix: 'petstore:' })
+      expect(readConfig({ ...files, ...REQUIRED }).distributed).to.deep.equal({
+        mongodbUrl: MONGODB_URL,
+        redisUrl: REDIS_URL,
+        redisPrefix: 'petstore:',
+      })
     })
 
     it('are rejected if both NAME and NAME_FILE are set', () => {
@@ -358,10 +362,18 @@ describe('the settings', () => {
   describe('of the shared storage', () => {
     it('are URLs, which are kept unchanged', () => {
       for (const mongodbUrl of [MONGODB_URL, 'mongodb://db', 'mongodb+srv://cluster.example/pets', 'mongodb://[::1]:27017']) {
-        expect(readConfig({ ...SHARED, MONGODB_URL: mongodbUrl }).distributed).to.deep.equal({ mongodbUrl, redisUrl: REDIS_URL, redisPrefix: 'petstore:' })
+        expect(readConfig({ ...SHARED, MONGODB_URL: mongodbUrl }).distributed).to.deep.equal({
+          mongodbUrl,
+          redisUrl: REDIS_URL,
+          redisPrefix: 'petstore:',
+        })
       }
       for (const redisUrl of [REDIS_URL, 'rediss://cache', 'redis+cluster://one,two:7001', 'rediss+sentinel://:p@one,two/main']) {
-        expect(readConfig({ ...SHARED, REDIS_URL: redisUrl }).distributed).to.deep.equal({ mongodbUrl: MONGODB_URL, redisUrl, redisPrefix: 'petstore:' })
+        expect(readConfig({ ...SHARED, REDIS_URL: redisUrl }).distributed).to.deep.equal({
+          mongodbUrl: MONGODB_URL,
+          redisUrl,
+          redisPrefix: 'petstore:',
+        })
       }
       expect(readConfig({})).not.to.have.property('distributed')
     })

@@ -149,22 +149,22 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       })
 
       for (const [what, stepMs] of [
-      ['back by an hour', -3_600_000],
-      ['forward by an hour', 3_600_000],
-    ] as const) {
-      it(`a record is cached neither longer nor shorter if the Unix time steps ${what}`, async () => {
-        const { secret } = await aKey()
-        await verify(secret)
-        clock.step(stepMs)
-        await verify(secret)
-        expect(store.queries).to.have.lengthOf(1)
-        clock.advanceMs(CACHED_MS)
-        await verify(secret)
-        expect(store.queries).to.have.lengthOf(2)
-      })
-    }
+        ['back by an hour', -3_600_000],
+        ['forward by an hour', 3_600_000],
+      ] as const) {
+        it(`a record is cached neither longer nor shorter if the Unix time steps ${what}`, async () => {
+          const { secret } = await aKey()
+          await verify(secret)
+          clock.step(stepMs)
+          await verify(secret)
+          expect(store.queries).to.have.lengthOf(1)
+          clock.advanceMs(CACHED_MS)
+          await verify(secret)
+          expect(store.queries).to.have.lengthOf(2)
+        })
+      }
 
-    it('a key that is stored after a failed lookup is verified within 10 s', async () => {
+      it('a key that is stored after a failed lookup is verified within 10 s', async () => {
         const { secret, ...publicPart } = secrets.generate()
         await verify(secret)
         await store.insert(anApiKey('one', publicPart))

@@ -125,7 +125,8 @@ export function describeQuotaControl(
         const replicas = [quotas, (await opened.reopen()).quotas]
         for (const replica of replicas) await takeOne(replica, 'key_one', BANNING, { version: 1 })
         await control.announce('key_one', 2)
-        for (const replica of replicas) expect(await replica.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
+        for (const replica of replicas)
+          expect(await replica.take('key_one', BANNING, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
         expect((await control.usage('key_one', BANNING)).used).to.deep.equal({ minute: 2, day: 2 })
       })
 

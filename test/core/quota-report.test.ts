@@ -66,7 +66,9 @@ describe('usage that a replica reports after an outage', () => {
 
   it('adds no strikes from before an unban', () => {
     const unbanned = unban(aState({ ...FIRST_REJECTION, strikes: 20 }), NOON_MS)
-    expect(reconcile(unbanned, FREE, NOON, aDelta({ strikes: 39, minute: 1 }))).to.deep.equal(aState({ used: { minute: 11, day: 101 }, unbannedAtMs: NOON_MS }))
+    expect(reconcile(unbanned, FREE, NOON, aDelta({ strikes: 39, minute: 1 }))).to.deep.equal(
+      aState({ used: { minute: 11, day: 101 }, unbannedAtMs: NOON_MS }),
+    )
   })
 
   it('starts at most one ban, at the time of the report', () => {

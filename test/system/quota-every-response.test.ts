@@ -20,7 +20,11 @@ async function openShared(context: Mocha.Context, pets: UnreliablePetStore): Pro
   mongo = await aMongoDatabase(context)
   redis = await anOwnRedis(context)
   return startApi({
-    config: { plans: plansWithHighFailureLimit(), distributed: { mongodbUrl: mongo.url, redisUrl: redis.url, redisPrefix: PREFIX }, expectedReplicas: 2 },
+    config: {
+      plans: plansWithHighFailureLimit(),
+      distributed: { mongodbUrl: mongo.url, redisUrl: redis.url, redisPrefix: PREFIX },
+      expectedReplicas: 2,
+    },
     doubles: { pets, petIds: new MemoryPetIds(SAMPLE_PETS.at(-1)?.id) },
   })
 }

@@ -197,4 +197,3 @@ function describe(verdict: Verdict): string {
   if (verdict.kind === 'exhausted') return `exhausted ${verdict.window}`
   return 'shadowed' in verdict ? 'shadowed' : verdict.kind
 }
-

@@ -86,7 +86,8 @@ describe('a Redis Cluster of three nodes', function () {
       replica = await aRedisReplica(cluster.url, { clock })
       await untilUp(replica)
       const keysOn = new Map<string, string>()
-      for (let index = 0; keysOn.size < 3; index++) keysOn.set((await cluster.findNode(CLUSTER_KEYS.quota(`key_${index}`))).url, `key_${index}`)
+      for (let index = 0; keysOn.size < 3; index++)
+        keysOn.set((await cluster.findNode(CLUSTER_KEYS.quota(`key_${index}`))).url, `key_${index}`)
       const keyOfKilledNode = keysOn.get(killedNode.url) ?? ''
       await inSequence(10, () => takeOne(replica.quotas, keyOfKilledNode, FREE))
 

@@ -15,7 +15,7 @@ describe('an error of Redis', () => {
     ['LOADING Redis is loading the dataset in memory', true],
     ["READONLY You can't write against a read only replica.", true],
     ["READONLY You can't write against a read only replica. script: 6f2a, on @user_script:20.", true],
-    ['ERR Error running script (call to f_6f2a): @user_script:20: -READONLY You can\'t write against a read only replica.', true],
+    ["ERR Error running script (call to f_6f2a): @user_script:20: -READONLY You can't write against a read only replica.", true],
     ['CLUSTERDOWN Hash slot not served', true],
     ['MASTERDOWN Link with MASTER is down', true],
     ["OOM command not allowed when used memory > 'maxmemory'.", true],

@@ -62,7 +62,9 @@ describe('what a replica knows of a key is not restored', function () {
     await takeOne(knowing.quotas, 'key_two', BANNING)
     await observer.client.del(KEYS.quota(KEY))
     expect(await takeOne(knowing.quotas, KEY, BANNING)).to.nested.include({ kind: 'admitted', 'quota.day.remaining': 9 })
-    expect(await observer.hash(KEY)).to.include({ minuteUsed: 1 }).and.not.to.have.any.keys('bannedUntilMs', 'banLevel')
+    expect(await observer.hash(KEY))
+      .to.include({ minuteUsed: 1 })
+      .and.not.to.have.any.keys('bannedUntilMs', 'banLevel')
     expect([knowing.changes, knowing.restored]).to.deep.equal([[true], []])
   })
 
@@ -89,7 +91,9 @@ describe('what a replica knows of a key is not restored', function () {
     await untilBothHaveRestored()
     await untilUp(knowing)
     expect((await takeOne(knowing.quotas, KEY, BANNING)).kind).to.equal('exhausted')
-    expect(await observer.hash(KEY)).to.include({ minuteUsed: 2, dayUsed: 2 }).and.not.to.have.any.keys('bannedUntilMs', 'banLevel')
+    expect(await observer.hash(KEY))
+      .to.include({ minuteUsed: 2, dayUsed: 2 })
+      .and.not.to.have.any.keys('bannedUntilMs', 'banLevel')
   })
 
   it('if its windows have ended and its ban is forgotten', async () => {

@@ -77,7 +77,13 @@ const DELTAS: readonly (UsageDelta | undefined)[] = [
   { window: { minute: WINDOW.minute + 1, day: WINDOW.day + 1 }, strikes: 9, used: { minute: 3, day: 3 } },
 ]
 
-const KEY_VERSIONS: readonly KeyVersion[] = [{ version: 3 }, { version: 2 }, { version: 2, readSince: 2 }, { version: 2, readSince: 3 }, { version: 4 }]
+const KEY_VERSIONS: readonly KeyVersion[] = [
+  { version: 3 },
+  { version: 2 },
+  { version: 2, readSince: 2 },
+  { version: 2, readSince: 3 },
+  { version: 4 },
+]
 
 describe('the quota script at the millisecond at which something changes', () => {
   let database: RedisDatabase
@@ -136,7 +142,16 @@ function expected(state: QuotaState, keyVersion: KeyVersion, at: Instant, delta:
 }
 
 function aState(overrides: Partial<QuotaState>): QuotaState {
-  return { window: WINDOW, used: { minute: 0, day: 0 }, strikes: 0, bannedUntilMs: 0, banLevel: 0, unbannedAtMs: 0, keyVersion: 3, ...overrides }
+  return {
+    window: WINDOW,
+    used: { minute: 0, day: 0 },
+    strikes: 0,
+    bannedUntilMs: 0,
+    banLevel: 0,
+    unbannedAtMs: 0,
+    keyVersion: 3,
+    ...overrides,
+  }
 }
 
 function toFields({ window, used, firstRejectionMs = 0, ...same }: QuotaState) {
