@@ -5,5 +5,5 @@ export const EXIT_CODES = { success: 0, failure: 1, usage: 2 } as const
 
 /** Returns one sentence for operators: the message and, for an outage, its cause. */
 export function toOperatorMessage(error: Error): string {
-  return error instanceof StoreUnavailable && error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
+  return error instanceof StoreUnavailable ? error.reason : error.message
 }

@@ -18,6 +18,11 @@ export class IdempotencyKeyReused extends DomainError {
 /** A store is unreachable, unable to serve, or did not respond in time. It is unknown whether a write took place. `cause` holds the driver's error. */
 export class StoreUnavailable extends DomainError {
   readonly code = 'service_unavailable'
+
+  /** One sentence for operators: the message and the cause. Contains no secret. */
+  get reason(): string {
+    return this.cause instanceof Error ? `${this.message}: ${this.cause.message}` : this.message
+  }
 }
 
 /** The plan has no limits, so the key must carry its own. */

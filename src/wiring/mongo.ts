@@ -14,30 +14,45 @@ import { TOKENS } from './tokens.js'
 
 /** Pets, orders, API keys and idempotency records in MongoDB. */
 export function mongoModule({ idBlockSize }: Config, { mongodbUrl }: SharedStorage): ContainerModule {
-  const { mongo, bulkMongo } = TOKENS
+  const { mongo, bulkMongo, healthMongo } = TOKENS
   return new ContainerModule(({ bind }) => {
-    bind(mongo).toResolvedValue(() => new MongoConnection(mongodbUrl))
-    bind(bulkMongo).toResolvedValue(() => new MongoConnection(mongodbUrl, { responseTimeoutMs: BULK_TIMEOUT_MS }))
-    bind(TOKENS.pets).toResolvedValue(({ db }) => new MongoPetStore(db), [mongo])
-    bind(TOKENS.petIds).toResolvedValue(({ db }) => new MongoPetIds(db, idBlockSize), [mongo])
-    bind(TOKENS.orders).toResolvedValue(({ db }) => new MongoOrderStore(db), [mongo])
-    bind(TOKENS.apiKeyStore).toResolvedValue(({ db }, clock) => new MongoApiKeyStore(db, clock), [mongo, TOKENS.clock])
-    bind(TOKENS.idempotency).toResolvedValue(({ db }, clock) => new MongoIdempotencyStore(db, clock), [mongo, TOKENS.clock])
-    bind(TOKENS.seed).toResolvedValue(({ db }, pets) => makeSeed({ seedStore: new MongoSeedStore(db), pets }), [bulkMongo, TOKENS.pets])
+    bind(mongo).toResolvedValue(
+      (log, metrics) => {
+        const connection = new MongoConnection(mongodbUrl)
+        connection.onChange((isUp, reason) => {
+          metrics.countMongoChange({ isUp })
+          if (isUp) log.info('MongoDB is available')
+          else log.warn({ reason }, 'MongoDB is unavailable: requests that need it get 503')
+        })
+        return connection
+      },
+      [TOKENS.log, TOKENS.metrics],
+    )
+    bind(bulkMongo).toResolvedValue(() => new MongoConnection(mongodbUrl, { callTimeoutMs: BULK_TIMEOUT_MS }))
+    bind(healthMongo).toResolvedValue(() => new MongoConnection(mongodbUrl, { maxPoolSize: 1 }))
+    bind(TOKENS.pets).toResolvedValue((connection) => new MongoPetStore(connection), [mongo])
+    bind(TOKENS.petIds).toResolvedValue((connection) => new MongoPetIds(connection, idBlockSize), [mongo])
+    bind(TOKENS.orders).toResolvedValue((connection) => new MongoOrderStore(connection), [mongo])
+    bind(TOKENS.apiKeyStore).toResolvedValue((connection, clock) => new MongoApiKeyStore(connection, clock), [mongo, TOKENS.clock])
+    bind(TOKENS.idempotency).toResolvedValue((connection, clock) => new MongoIdempotencyStore(connection, clock), [mongo, TOKENS.clock])
+    bind(TOKENS.seed).toResolvedValue(
+      (connection, pets) => makeSeed({ seedStore: new MongoSeedStore(connection), pets }),
+      [bulkMongo, TOKENS.pets],
+    )
     bind(TOKENS.backingServices).toResolvedValue(
-      (requests, bulk): BackingService => ({
+      (requests, bulk, healthChecks): BackingService => ({
         name: 'mongodb',
         isRequired: true,
-        isUp: () => requests.isUp(),
+        isUp: () => healthChecks.isUp(),
         async prepare() {
           await ensureIndexes(mongodbUrl)
-          await requests.open()
+          await Promise.all([requests.open(), healthChecks.open()])
         },
         async close() {
-          await Promise.all([requests.close(), bulk.close()])
+          await Promise.all([requests.close(), bulk.close(), healthChecks.close()])
         },
       }),
-      [mongo, bulkMongo],
+      [mongo, bulkMongo, healthMongo],
     )
   })
 }

@@ -59,6 +59,8 @@ export const TOKENS = {
   mongo: token<MongoConnection>('mongo'),
   /** For bulk operations, whose responses may take up to a minute. */
   bulkMongo: token<MongoConnection>('bulkMongo'),
+  /** For health checks, which must not wait for requests. */
+  healthMongo: token<MongoConnection>('healthMongo'),
   redis: token<RedisConnection>('redis'),
 
   // Bound by http.ts.

@@ -348,6 +348,24 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         })
       }
 
+      it('a lookup that waits does not start after its signal is aborted, and the lookups of other requests continue', async () => {
+        const [first, last] = [await aKey({ keyId: 'key_first' }), await aKey({ keyId: 'key_last' })]
+        const release = store.hold()
+        const guesses = inParallel(IN_FLIGHT - 1, () => getKind(verify(aSecret())))
+        const inFlight = getKind(verify(first.secret))
+        const abortion = new AbortController()
+        const waiting = inParallel(3, () => rejection(verifier.verify(aSecret(), ADDRESS, abortion.signal)))
+        const other = getKind(verify(last.secret))
+        await microtasks()
+        const reason = new StoreUnavailable('Too late')
+        abortion.abort(reason)
+        release()
+        expect(await waiting).to.deep.equal([reason, reason, reason])
+        expect([await inFlight, await other]).to.deep.equal(['verified', 'verified'])
+        expect(store.queries).to.have.lengthOf(IN_FLIGHT + 1)
+        await guesses
+      })
+
       it('nothing is kept for an IP address without a lookup in flight', async () => {
         const { secret, key } = await aKey()
         const verifyFrom = (count: number) =>

@@ -26,17 +26,17 @@ const BLOCK_SIZE = 10
 /** Opens each adapter on data that a `before` hook has prepared. */
 function makeOpeners(data: () => MongoData) {
   return {
-    pets: () => data().open((db) => new MongoPetStore(db)),
-    orders: (orders: readonly Order[]) => data().open((db) => new MongoOrderStore(db), store(orders)),
-    petIds: (last: bigint) => data().open((db) => new MongoPetIds(db, BLOCK_SIZE), countTo(last)),
-    idempotency: (clock: Clock) => data().open((db) => new MongoIdempotencyStore(db, clock)),
-    apiKeys: (clock: Clock) => data().open((db) => new MongoApiKeyStore(db, clock)),
+    pets: () => data().open((mongo) => new MongoPetStore(mongo)),
+    orders: (orders: readonly Order[]) => data().open((mongo) => new MongoOrderStore(mongo), store(orders)),
+    petIds: (last: bigint) => data().open((mongo) => new MongoPetIds(mongo, BLOCK_SIZE), countTo(last)),
+    idempotency: (clock: Clock) => data().open((mongo) => new MongoIdempotencyStore(mongo, clock)),
+    apiKeys: (clock: Clock) => data().open((mongo) => new MongoApiKeyStore(mongo, clock)),
     seeded: (): Promise<OpenAdapter<SeedAdapters>> =>
-      data().open((db) => ({
-        seedStore: new MongoSeedStore(data().connect({ responseTimeoutMs: BULK_TIMEOUT_MS })),
-        pets: new MongoPetStore(db),
-        petIds: new MongoPetIds(db, BLOCK_SIZE),
-        orders: new MongoOrderStore(db),
+      data().open((mongo) => ({
+        seedStore: new MongoSeedStore(data().connect({ callTimeoutMs: BULK_TIMEOUT_MS })),
+        pets: new MongoPetStore(mongo),
+        petIds: new MongoPetIds(mongo, BLOCK_SIZE),
+        orders: new MongoOrderStore(mongo),
       })),
   }
 }

@@ -87,6 +87,32 @@ describe('admitting a request', () => {
     expect(takes).to.have.lengthOf(1)
   })
 
+  for (const [what, reads, stale] of [
+    ['authentication', 1, []],
+    ['second authentication, after a stale record,', 2, [1]],
+  ] as const) {
+    it(`with a signal that is aborted during the ${what} charges nothing, and throws the reason`, async () => {
+      const reason = new StoreUnavailable('Too late')
+      const abortion = new AbortController()
+      let read = 0
+      const onRead = () => ++read === reads && abortion.abort(reason)
+      const { admit, takes } = anAdmission({ reads: [anApiKey(), anApiKey()], stale, onRead })
+      expect(await rejection(admit(CREDENTIALS, abortion.signal))).to.equal(reason)
+      expect(takes).to.have.lengthOf(stale.length)
+    })
+  }
+
+  for (const stale of [[], [1]]) {
+    it(`with a signal that is aborted during the charge after ${stale.length} stale records refunds it, and throws the reason`, async () => {
+      const reason = new StoreUnavailable('Too late')
+      const abortion = new AbortController()
+      const onTake = (takes: number) => takes === stale.length + 1 && abortion.abort(reason)
+      const { admit, refunds } = anAdmission({ reads: [anApiKey(), anApiKey()], stale, onTake })
+      expect(await rejection(admit(CREDENTIALS, abortion.signal))).to.equal(reason)
+      expect(refunds).to.have.lengthOf(1)
+    })
+  }
+
   it('reads the record again if the key changes while it is read again, and names the version that was found each time', async () => {
     const reads = [5, 6, 8].map((version) => anApiKey('one', { version }))
     const { admit, takes, forgotten } = anAdmission({ reads, stale: [6, 8] })
@@ -123,9 +149,12 @@ interface Behavior {
   readonly stale?: readonly number[]
   /** Decides instead. */
   readonly quotas?: QuotaStore
+  readonly onRead?: () => unknown
+  /** Called with the number of calls so far. */
+  readonly onTake?: (takes: number) => unknown
 }
 
-function anAdmission({ reads, stale = [], quotas: deciding }: Behavior) {
+function anAdmission({ reads, stale = [], quotas: deciding, onRead = () => {}, onTake = () => {} }: Behavior) {
   const takes: Parameters<QuotaStore['take']>[] = []
   const refunds: Parameters<QuotaStore['refund']>[] = []
   const forgotten: string[] = []
@@ -137,6 +166,7 @@ function anAdmission({ reads, stale = [], quotas: deciding }: Behavior) {
   const quotas: QuotaStore = {
     async take(...args) {
       takes.push(args)
+      onTake(takes.length)
       const knownVersion = stale[takes.length - 1]
       if (knownVersion !== undefined) return { kind: 'stale', knownVersion }
       return deciding?.take(...args) ?? decide(undefined, args[1], { nowMs: 0, phaseSeconds: 0 }).verdict
@@ -150,6 +180,7 @@ function anAdmission({ reads, stale = [], quotas: deciding }: Behavior) {
   const admit = makeAdmit({
     async authenticate() {
       const read = remaining.shift()
+      onRead()
       if (!read) throw new Error('Read more often than expected')
       if (read instanceof Error) throw read
       return 'kind' in read ? read : { kind: 'verified', key: read }

@@ -13,10 +13,11 @@ describe('authenticating', () => {
   it('returns the result of the verifier for the key that was sent, even if it is empty', async () => {
     const verification: Verification = { kind: 'verified', key: anApiKey() }
     const { authenticate, verified } = anAuthenticator(verification)
-    for (const secret of ['pst_live_secret', '']) expect(await authenticate({ secret, address: ADDRESS })).to.equal(verification)
+    const { signal } = new AbortController()
+    for (const secret of ['pst_live_secret', '']) expect(await authenticate({ secret, address: ADDRESS }, signal)).to.equal(verification)
     expect(verified).to.deep.equal([
-      ['pst_live_secret', ADDRESS],
-      ['', ADDRESS],
+      ['pst_live_secret', ADDRESS, signal],
+      ['', ADDRESS, signal],
     ])
   })
 
@@ -33,10 +34,10 @@ describe('authenticating', () => {
 
 function anAuthenticator(verification?: Verification) {
   const failedAuthentications = new MemoryFailedAuthentications(PER_MINUTE, new MovableClock())
-  const verified: [secret: string, address: string][] = []
+  const verified: [secret: string, address: string, signal?: AbortSignal][] = []
   const apiKeyVerifier = {
-    async verify(secret: string, address: string): Promise<Verification> {
-      verified.push([secret, address])
+    async verify(...sent: [secret: string, address: string, signal?: AbortSignal]): Promise<Verification> {
+      verified.push(sent)
       return verification ?? Promise.reject(new Error('No key was sent'))
     },
     forget: () => {},

@@ -3,7 +3,7 @@ import { MemoryIdempotencyStore } from '../../src/adapters/memory/memory-idempot
 import { MemoryPetIds } from '../../src/adapters/memory/memory-pet-ids.js'
 import { MemoryPetStore } from '../../src/adapters/memory/memory-pet-store.js'
 import { DomainError, IdempotencyKeyReused, StoreUnavailable } from '../../src/core/errors.js'
-import type { NewPet } from '../../src/core/pet.js'
+import type { NewPet, Pet } from '../../src/core/pet.js'
 import type { IdempotencyScope } from '../../src/core/ports/idempotency-store.js'
 import type { PetStore } from '../../src/core/ports/pet-store.js'
 import { makeCreatePet } from '../../src/core/use-cases/create-pet.js'
@@ -135,6 +135,35 @@ describe('creating a pet with an idempotency key', () => {
     pets.insert = insert
     expect(await createPet(aNewPet(), SCOPE)).to.deep.equal({ pet: { id: 1n, ...aNewPet() }, isReplay: true })
     expect(await pets.list({ limit: 100 })).to.have.lengthOf(1)
+  })
+})
+
+describe('creating a pet with a signal that is aborted', () => {
+  for (const [what, abortAfter, expected] of [
+    ['the ID is assigned', 'next', { claims: 0, inserts: 0 }],
+    ['the ID is claimed', 'claim', { claims: 1, inserts: 0 }],
+  ] as const) {
+    it(`while ${what} starts no further write, and throws the reason`, async () => {
+      const reason = new StoreUnavailable('Too late')
+      const abortion = new AbortController()
+      const abortIn = (step: string) => step === abortAfter && abortion.abort(reason)
+      const written = { claims: 0, inserts: 0 }
+      const createPet = makeCreatePet({
+        petIds: { next: async () => (abortIn('next'), 1n) },
+        idempotency: { claim: async (_scope, offered) => ((written.claims += 1), abortIn('claim'), offered) },
+        pets: Object.assign(new MemoryPetStore(), { insert: async () => ((written.inserts += 1), 'inserted' as const) }),
+      })
+      expect(await rejection(createPet(aNewPet(), SCOPE, abortion.signal))).to.equal(reason)
+      expect(written).to.deep.equal(expected)
+    })
+  }
+
+  it('after its last write returns the pet', async () => {
+    const abortion = new AbortController()
+    const pets = new MemoryPetStore()
+    const insert = pets.insert.bind(pets)
+    const { createPet } = aStore({ pets: Object.assign(pets, { insert: (pet: Pet) => (abortion.abort(), insert(pet)) }) })
+    expect((await createPet(aNewPet(), SCOPE, abortion.signal)).pet).to.include(aNewPet())
   })
 })
 

@@ -14,7 +14,7 @@ function anOperation(overrides: Partial<Operation>): Operation {
     stability: 'stable',
     errors: [],
     document: { responses: RESPONSES },
-    handle: async (ctx) => void (ctx.status = 204),
+    handle: async () => ({ status: 204 }),
     ...overrides,
   }
 }
@@ -34,8 +34,8 @@ describe('the list of operations', () => {
     const recording = operations.map((operation) => ({
       ...operation,
       handle: async (ctx, call) => {
-        calls.push([operation.operationId, call])
-        await operation.handle(ctx, call)
+        calls.push([operation.operationId, { params: call.params, keyId: call.keyId }])
+        return operation.handle(ctx, call)
       },
     })) satisfies Operation[]
     return withApi({ doubles: { operations: recording } }, async (api) => {

@@ -19,24 +19,27 @@ export class MongoData {
   }
 
   /** Connects another replica. */
-  connect(options?: MongoConnectionOptions): Db {
+  connect(options?: MongoConnectionOptions): MongoConnection {
     const connection = new MongoConnection(this.url, options)
     this.#connections.push(connection)
-    return connection.db
+    return connection
   }
 
   /** Deletes all data but keeps the indexes. */
   async empty(): Promise<void> {
-    const db = this.connect()
+    const { db } = this.connect()
     await Promise.all(COLLECTIONS.map((name) => db.collection(name).deleteMany({})))
   }
 
   /** Opens an adapter on data that contains only what `fill` adds. */
-  async open<Port>(make: (db: Db) => Port, fill: (db: Db) => Promise<unknown> = async () => {}): Promise<OpenAdapter<Port>> {
+  async open<Port>(
+    make: (mongo: MongoConnection) => Port,
+    fill: (db: Db) => Promise<unknown> = async () => {},
+  ): Promise<OpenAdapter<Port>> {
     await this.empty()
-    const db = this.connect()
-    await fill(db)
-    return { port: make(db), reopen: async () => make(this.connect()), close: () => this.close() }
+    const mongo = this.connect()
+    await fill(mongo.db)
+    return { port: make(mongo), reopen: async () => make(this.connect()), close: () => this.close() }
   }
 
   /** Resolves when every open connection works. */

@@ -17,7 +17,7 @@ export async function issueStoredKeys(mongodbUrl: string, newKeys: readonly NewA
   const connection = new MongoConnection(mongodbUrl)
   const clock = new SystemClock()
   try {
-    const apiKeyStore = new MongoApiKeyStore(connection.db, clock)
+    const apiKeyStore = new MongoApiKeyStore(connection, clock)
     const issue = makeIssueApiKey({ apiKeyStore, secrets: new CryptoApiKeySecrets(), clock, plans: readConfig({}).plans })
     const issued = await Promise.all(newKeys.map((newKey) => issue(newKey)))
     return issued.map(({ key, secret }) => ({ key: secret, keyId: key.keyId }))

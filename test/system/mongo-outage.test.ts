@@ -80,6 +80,7 @@ describe('the service during an outage of MongoDB', () => {
         await until('/health reports ok again', async () => (await getHealth(service)).status === 'ok', 8_000)
         const readyMs = performance.now()
         await until('50 more pets are acknowledged', () => writers.count(201) >= acknowledgedBefore + 50, 20_000)
+        await until('the end of the outage is logged', () => service.logLines.some((line) => line.includes('"MongoDB is available"')))
         await writers.stop()
         remainingAfter = await remainingToday(service)
 
@@ -106,6 +107,18 @@ describe('the service during an outage of MongoDB', () => {
           expectError(response, 503, 'service_unavailable')
           expect(response.headers['retry-after']).to.match(/^[1-9]\d*$/)
         }
+      })
+
+      it('logs the outage and its end in one line each, and the reason of each 503 in the line of the request', () => {
+        const lines = service.logLines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+        const select = (message: string) => lines.filter(({ msg }) => String(msg).startsWith(message))
+        expect(select('MongoDB is ').map(({ level, msg }) => [level, msg])).to.deep.equal([
+          [40, 'MongoDB is unavailable: requests that need it get 503'],
+          [30, 'MongoDB is available'],
+        ])
+        expect(select('MongoDB is unavailable')[0]?.['reason']).to.match(/^MongoDB (is unavailable: \S|did not respond)/)
+        expect(lines.filter(({ level }) => Number(level) >= 50)).to.deep.equal([])
+        for (const request of select('request')) if (request['status'] === 503) expect(request['reason']).to.be.a('string')
       })
 
       it('charges no quota for 503', () => {

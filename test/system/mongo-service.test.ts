@@ -130,8 +130,8 @@ describe('two processes of the service on one MongoDB', () => {
     try {
       const pets = new UnreliablePetStore()
       pets.failure = new StoreUnavailable('The process ends here')
-      const idempotency = new MongoIdempotencyStore(connection.db, new SystemClock())
-      const createPet = makeCreatePet({ pets, petIds: new MongoPetIds(connection.db, 1), idempotency })
+      const idempotency = new MongoIdempotencyStore(connection, new SystemClock())
+      const createPet = makeCreatePet({ pets, petIds: new MongoPetIds(connection, 1), idempotency })
       const scope = { keyId, idempotencyKey: toIdempotencyKey(name) }
       expect(await rejection(createPet({ name, categoryId: 7n, status: 'available' }, scope))).to.equal(pets.failure)
       const unlike = { fingerprint: 'of the test', petId: 0n }

@@ -30,7 +30,7 @@ describe('petstore seed', function () {
     database = await aMongoDatabase(this)
     redis = await aRedisDatabase(this)
     data = await MongoData.withIndexes(database.url)
-    db = data.connect()
+    ;({ db } = data.connect())
   })
   beforeEach(() => data.empty())
   afterEach(endProcesses)

@@ -12,7 +12,7 @@ import type { Settings } from '../support/process.js'
 import { endProcesses, issueKey, runPetstore, startService } from '../support/process.js'
 import { sharedSettings } from '../support/replicas.js'
 import { expectError, readQuotaHeaders } from '../support/responses.js'
-import { within } from '../support/until.js'
+import { until, within } from '../support/until.js'
 import { withApi } from '../support/api.js'
 import { PREFIX } from '../support/redis-replica.js'
 
@@ -57,12 +57,24 @@ describe('the process with MongoDB but without Redis', function () {
     expect(openSessions(mongo)).to.deep.equal([])
   })
 
+  it('reports MongoDB as up while a slow request uses the only connection of the pool', async () => {
+    const { key } = await issueKey(settings)
+    const service = await startService({ ...settings, MONGODB_URL: `${settings['MONGODB_URL']}?maxPoolSize=1` })
+    const find = mongo.hold('find')
+    const response = service.send('/v1/pets', { key })
+    await until('a lookup is in flight', () => find.heldCount === 1)
+    const health = await fetch(`${service.adminUrl}/health`)
+    expect(await health.json()).to.deep.include({ dependencies: { mongodb: 'up', redis: 'down' } })
+    expectError(await response, 503, 'service_unavailable')
+    find.open()
+  })
+
   it('gives each write of petstore seed a timeout of one minute, and closes MongoDB and Redis when it is done', async () => {
     const seed = ['seed', '--pets', '3', '--orders', '2']
     const { exitCode, stderr } = await within(AMPLE_MS, 'the command ends', runPetstore(seed, settings))
     expect(exitCode, stderr).to.equal(0)
     const writes = mongo.received('insert').filter(({ insert }) => insert !== 'counters')
-    const aMinute = { maxTimeMS: 60_000, wtimeout: 59_600 }
+    const aMinute = { maxTimeMS: 60_000, wtimeout: 59_500 }
     expect(writes.map((write) => [write['insert'], pickTimeouts(write)])).to.deep.equal([
       ['pets', aMinute],
       ['orders', aMinute],

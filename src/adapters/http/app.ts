@@ -13,6 +13,7 @@ import { admitCaller } from './middleware/admit-caller.js'
 import { handleErrors, makeErrorLogger } from './middleware/handle-errors.js'
 import { identifyRequest } from './middleware/identify-request.js'
 import { limitInFlight } from './middleware/limit-in-flight.js'
+import { limitServiceTime } from './middleware/limit-service-time.js'
 import { logRequests } from './middleware/log-requests.js'
 import { refundFailures } from './middleware/refund-failures.js'
 import { requireValidHttp } from './middleware/require-valid-http.js'
@@ -58,6 +59,7 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   app.use(matchRoute)
   app.use(respondToOptions)
   app.use(restrictToApi(limitInFlight(deps.maxInFlight)))
+  app.use(restrictToApi(limitServiceTime()))
   app.use(restrictToApi(admitCaller(deps)))
   app.use(restrictToApi(refundFailures()))
   app.use(callHandler)

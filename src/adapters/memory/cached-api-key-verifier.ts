@@ -53,11 +53,11 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
     })
   }
 
-  async verify(secret: string, address: string): Promise<Verification> {
+  async verify(secret: string, address: string, signal?: AbortSignal): Promise<Verification> {
     const secretHash = this.ports.secrets.hash(secret)
     if (secretHash === undefined) return this.#countFailure(address)
     const key = this.#records.get(secretHash)?.key
-    return this.#isUsable(key) ? { kind: 'verified', key } : this.#lookUpWithinLimit(secretHash, address)
+    return this.#isUsable(key) ? { kind: 'verified', key } : this.#lookUpWithinLimit(secretHash, address, signal)
   }
 
   forget(secretHash: string): void {
@@ -65,13 +65,14 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
   }
 
   /** If a lookup of the IP address fails with an outage, the lookups that wait for a slot fail with the same error. */
-  async #lookUpWithinLimit(secretHash: string, address: string): Promise<Verification> {
+  async #lookUpWithinLimit(secretHash: string, address: string, signal?: AbortSignal): Promise<Verification> {
     const limiter = this.#limiters.get(address) ?? { limit: pLimit(MAX_LOOKUPS_PER_ADDRESS), pendingLookups: 0 }
     this.#limiters.set(address, limiter)
     const { lastOutage } = limiter
     limiter.pendingLookups += 1
     try {
       return await limiter.limit(async () => {
+        signal?.throwIfAborted()
         if (limiter.lastOutage && limiter.lastOutage !== lastOutage) throw limiter.lastOutage
         return this.#lookUp(secretHash, address).catch((error: unknown) => {
           if (error instanceof StoreUnavailable) limiter.lastOutage = error

@@ -1,11 +1,12 @@
-import type { Collection, Db, Filter, UpdateFilter } from 'mongodb'
+import type { Collection, Filter, UpdateFilter } from 'mongodb'
 import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
 import { shouldRecordUse } from '../../core/api-key.js'
 import type { PlanName, Subscription } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { Limits } from '../../core/quota.js'
-import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
+import type { MongoConnection } from './mongo-connection.js'
 
 interface ApiKeyDocument {
   /** The key ID. */
@@ -29,15 +30,15 @@ export class MongoApiKeyStore implements ApiKeyStore {
   readonly #keys: Collection<ApiKeyDocument>
 
   constructor(
-    db: Db,
+    private readonly mongo: MongoConnection,
     private readonly clock: Clock,
   ) {
-    this.#keys = db.collection<ApiKeyDocument>('apiKeys')
+    this.#keys = mongo.db.collection<ApiKeyDocument>('apiKeys')
   }
 
   async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
     try {
-      await callMongo(() => this.#keys.insertOne(toDocument(key), SERVER_TIME_LIMIT))
+      await this.mongo.call(() => this.#keys.insertOne(toDocument(key), SERVER_TIME_LIMIT))
       return 'inserted'
     } catch (error) {
       if (isDuplicateKeyError(error)) return 'taken'
@@ -46,7 +47,7 @@ export class MongoApiKeyStore implements ApiKeyStore {
   }
 
   async findBySecretHash(secretHash: string): Promise<ApiKey | undefined> {
-    const found = await callMongo(() => this.#keys.findOne({ secretHash }, SERVER_TIME_LIMIT))
+    const found = await this.mongo.call(() => this.#keys.findOne({ secretHash }, SERVER_TIME_LIMIT))
     if (!found) return undefined
     const { lastUsedAtMs, ...key } = toStoredKey(found)
     const nowMs = this.clock.nowMs()
@@ -57,13 +58,13 @@ export class MongoApiKeyStore implements ApiKeyStore {
   }
 
   async findById(keyId: string): Promise<StoredApiKey | undefined> {
-    const found = await callMongo(() => this.#keys.findOne({ _id: keyId }, SERVER_TIME_LIMIT))
+    const found = await this.mongo.call(() => this.#keys.findOne({ _id: keyId }, SERVER_TIME_LIMIT))
     return found ? toStoredKey(found) : undefined
   }
 
   async list({ owner, plan }: { owner?: string; plan?: PlanName }): Promise<readonly StoredApiKey[]> {
     const filter = { ...(owner === undefined ? {} : { owner }), ...(plan === undefined ? {} : { plan }) }
-    const found = await callMongo(() => this.#keys.find(filter, SERVER_TIME_LIMIT).sort({ createdAt: 1, _id: 1 }).toArray())
+    const found = await this.mongo.call(() => this.#keys.find(filter, SERVER_TIME_LIMIT).sort({ createdAt: 1, _id: 1 }).toArray())
     return found.map(toStoredKey)
   }
 
@@ -78,7 +79,9 @@ export class MongoApiKeyStore implements ApiKeyStore {
   }
 
   async #update(filter: Filter<ApiKeyDocument>, update: UpdateFilter<ApiKeyDocument>): Promise<StoredApiKey | undefined> {
-    const updated = await callMongo(() => this.#keys.findOneAndUpdate(filter, update, { returnDocument: 'after', ...SERVER_TIME_LIMIT }))
+    const updated = await this.mongo.call(() =>
+      this.#keys.findOneAndUpdate(filter, update, { returnDocument: 'after', ...SERVER_TIME_LIMIT }),
+    )
     return updated ? toStoredKey(updated) : undefined
   }
 }

@@ -1,10 +1,16 @@
 import {
+  MongoClientClosedError,
   MongoError,
+  MongoExpiredSessionError,
   MongoNetworkError,
   MongoNotConnectedError,
+  MongoOperationTimeoutError,
+  MongoServerClosedError,
   MongoServerError,
   MongoServerSelectionError,
+  MongoStalePrimaryError,
   MongoTopologyClosedError,
+  MongoUnexpectedServerResponseError,
   MongoWriteConcernError,
 } from 'mongodb'
 import pTimeout from 'p-timeout'
@@ -38,15 +44,25 @@ const OUTAGE_CODES = new Map([
   [8, 'UnknownError'],
   [6, 'HostUnreachable'],
   [7, 'HostNotFound'],
+  [24, 'LockTimeout'],
+  [46, 'LockBusy'],
   [50, 'MaxTimeMSExpired'],
   [64, 'WriteConcernTimeout'],
   [89, 'NetworkTimeout'],
   [91, 'ShutdownInProgress'],
+  [94, 'NotYetInitialized'],
   [100, 'UnsatisfiableWriteConcern'],
+  [112, 'WriteConflict'],
   [133, 'FailedToSatisfyReadPreference'],
   [134, 'ReadConcernMajorityNotAvailableYet'],
+  [148, 'ReadConcernMajorityNotEnabled'],
   [189, 'PrimarySteppedDown'],
+  [202, 'NetworkInterfaceExceededTimeLimit'],
   [262, 'ExceededTimeLimit'],
+  [279, 'ClientDisconnect'],
+  [317, 'ConnectionPoolExpired'],
+  [365, 'TemporarilyUnavailable'],
+  [384, 'ConnectionError'],
   [9001, 'SocketException'],
   [10058, 'LegacyNotPrimary'],
   [10107, 'NotWritablePrimary'],
@@ -55,31 +71,55 @@ const OUTAGE_CODES = new Map([
   [11602, 'InterruptedDueToReplStateChange'],
   [13435, 'NotPrimaryNoSecondaryOk'],
   [13436, 'NotPrimaryOrSecondary'],
+  [14031, 'OutOfDiskSpace'],
 ])
 
 /** Labels that the server adds to errors that a client may retry. */
 const OUTAGE_LABELS = ['RetryableWriteError', 'RetryableError', 'SystemOverloadedError']
 
-const DNS_SYSTEM_CALLS = new Set<string | undefined>(['querySrv', 'queryTxt', 'getaddrinfo'])
-const CLOSED_CONNECTION_CODES = new Set<string | undefined>(['EPIPE', 'ECONNRESET'])
+/** The driver throws the last group when a connection, a session or the client is closed during an operation. */
+const OUTAGE_CLASSES = [
+  MongoNetworkError,
+  MongoServerSelectionError,
+  MongoOperationTimeoutError,
+  MongoStalePrimaryError,
+  MongoUnexpectedServerResponseError,
+  MongoWriteConcernError,
+  MongoNotConnectedError,
+  MongoTopologyClosedError,
+  MongoServerClosedError,
+  MongoClientClosedError,
+  MongoExpiredSessionError,
+]
 
-/** Whether a later attempt may succeed: the server is unreachable, starting, stopping, stepping down or too slow. */
+/** The names of classes that the driver does not export. */
+const OUTAGE_NAMES = new Set(['MongoWaitQueueTimeoutError', 'MongoPoolClosedError'])
+
+const DNS_SYSTEM_CALLS = new Set<string | undefined>(['querySrv', 'queryTxt', 'getaddrinfo'])
+const CONNECTION_ERROR_CODES = new Set<string | undefined>([
+  'ECONNABORTED',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EPIPE',
+  'ERR_SOCKET_CLOSED',
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
+  'ETIMEDOUT',
+])
+/** Node's message for a write to a connection that the server has just closed. The error may have no code. */
+const SOCKET_ENDED = 'This socket has been ended by the other party'
+
+/** Whether a later attempt may succeed: the server is unreachable, starting, stopping, stepping down, overloaded or too slow. */
 export function isOutage(error: unknown): boolean {
-  if (
-    error instanceof MongoNetworkError ||
-    error instanceof MongoServerSelectionError ||
-    error instanceof MongoNotConnectedError ||
-    error instanceof MongoTopologyClosedError ||
-    error instanceof MongoWriteConcernError
-  ) {
-    return true
+  if (!(error instanceof Error)) return false
+  if (OUTAGE_CLASSES.some((outage) => error instanceof outage)) return true
+  if (error instanceof MongoServerError) {
+    return OUTAGE_CODES.has(Number(error.code)) || OUTAGE_LABELS.some((label) => error.hasErrorLabel(label))
   }
-  // The driver does not wrap some Node.js errors: failed DNS lookups, and writes to a connection that the server has just closed.
-  const { syscall, code } = (error ?? {}) as Partial<NodeJS.ErrnoException>
-  if (DNS_SYSTEM_CALLS.has(syscall) || CLOSED_CONNECTION_CODES.has(code)) return true
-  // The driver does not export this class.
-  if (error instanceof MongoError && error.name === 'MongoWaitQueueTimeoutError') return true
-  return (
-    error instanceof MongoServerError && (OUTAGE_CODES.has(Number(error.code)) || OUTAGE_LABELS.some((label) => error.hasErrorLabel(label)))
-  )
+  if (error instanceof MongoError) return OUTAGE_NAMES.has(error.name)
+  // The driver does not wrap some errors of Node.js: failed DNS lookups, and errors of a connection while a write waits for its buffer.
+  const { syscall, code, message } = error as NodeJS.ErrnoException
+  return DNS_SYSTEM_CALLS.has(syscall) || CONNECTION_ERROR_CODES.has(code) || message === SOCKET_ENDED
 }

@@ -5,31 +5,49 @@ import { createSecureContext } from 'node:tls'
 import type { Db } from 'mongodb'
 import type { MongoClientOptions, MongoOptions } from 'mongodb'
 import { MongoClient } from 'mongodb'
-import { SettingError } from '../../core/errors.js'
-import { callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { SettingError, StoreUnavailable } from '../../core/errors.js'
+import { CALL_TIMEOUT_MS, callMongo, SERVER_TIME_LIMIT } from './mongo-call.js'
 
 const DEFAULT_DATABASE = 'petstore'
 
-/** The maximum time that the driver waits for a server, a free connection or a response. Each must fit into the 1.5 s of a call. */
-const NETWORK_TIMEOUT_MS = 1_400
+/** The maximum time that the driver waits for a server or a free connection. It fits into the 1.5 s of a call, so that the driver's error is reported. */
+const WAIT_TIMEOUT_MS = 1_400
 
-/** The write concern times out this much earlier than the socket, so that the error from the server still arrives. */
-const RESPONSE_MARGIN_MS = 400
+/**
+ * How long a connection may take to open, or be silent after a call has timed out, before it counts as broken. If it were shorter, each slow
+ * response would cost a new connection, and the driver would repeat the operation on a server that is already too slow.
+ */
+const SILENCE_TIMEOUT_MS = 4_000
+const SILENCE_AFTER_CALL_MS = SILENCE_TIMEOUT_MS - CALL_TIMEOUT_MS
+
+/** The write concern times out this much earlier than the call, so that the error from the server still arrives. */
+const RESPONSE_MARGIN_MS = 500
+
+/** After an error, MongoDB counts as available again when calls have succeeded for this long. */
+const RECOVERY_MS = 1_000
 
 export interface MongoConnectionOptions {
-  /** How long to wait for a response before the connection counts as broken. 0 waits for as long as the connection is open. */
-  readonly responseTimeoutMs?: number
+  /** The maximum duration of a call. 0 waits for as long as the connection is open. */
+  readonly callTimeoutMs?: number
+  /** The maximum number of connections in the pool, unless the URL sets it. */
+  readonly maxPoolSize?: number
 }
+
+/** Called when MongoDB becomes unavailable, with the reason, and when it is available again. */
+export type MongoChangeListener = (isUp: boolean, reason?: string) => void
 
 /** A connection pool for one database. Once `open`, it connects on demand and reconnects after an outage. */
 export class MongoConnection {
   readonly db: Db
   readonly #client: MongoClient
+  #listener: MongoChangeListener = () => undefined
+  #isUp = true
+  #lastOutageMs = 0
 
   /** Uses the database in the path of `url`, or `petstore`. Does not connect. Throws `SettingError` if the URL cannot be used. */
-  constructor(url: string, { responseTimeoutMs = NETWORK_TIMEOUT_MS }: MongoConnectionOptions = {}) {
+  constructor(url: string, options: MongoConnectionOptions = {}) {
     try {
-      this.#client = new MongoClient(url, makeOptions(responseTimeoutMs))
+      this.#client = new MongoClient(url, toClientOptions(options))
       const named = this.#client.db().databaseName
       const isDefault = named === 'test' && !/^[^?]*\/test([?]|$)/.test(url)
       this.db = this.#client.db(isDefault ? DEFAULT_DATABASE : named)
@@ -47,6 +65,22 @@ export class MongoConnection {
     await callMongo(() => this.#client.connect())
   }
 
+  /** Like `callMongo`. The outcome decides whether MongoDB counts as available. */
+  async call<Value>(operation: () => Promise<Value>, timeoutMs?: number): Promise<Value> {
+    try {
+      const value = await callMongo(operation, timeoutMs)
+      if (!this.#isUp) this.#reportSuccess()
+      return value
+    } catch (error) {
+      if (error instanceof StoreUnavailable) this.#reportOutage(error)
+      throw error
+    }
+  }
+
+  onChange(listener: MongoChangeListener): void {
+    this.#listener = listener
+  }
+
   /** Never throws. */
   async isUp(): Promise<boolean> {
     return callMongo(() => this.db.command({ ping: 1, ...SERVER_TIME_LIMIT })).then(
@@ -58,24 +92,40 @@ export class MongoConnection {
   async close(): Promise<void> {
     await this.#client.close()
   }
+
+  #reportOutage(error: StoreUnavailable): void {
+    this.#lastOutageMs = performance.now()
+    if (!this.#isUp) return
+    this.#isUp = false
+    this.#listener(false, error.reason)
+  }
+
+  #reportSuccess(): void {
+    if (performance.now() - this.#lastOutageMs < RECOVERY_MS) return
+    this.#isUp = true
+    this.#listener(true)
+  }
 }
 
-function makeOptions(responseTimeoutMs: number): MongoClientOptions {
+function toClientOptions({ callTimeoutMs = CALL_TIMEOUT_MS, maxPoolSize }: MongoConnectionOptions): MongoClientOptions {
   return {
     appName: 'petstore',
-    serverSelectionTimeoutMS: NETWORK_TIMEOUT_MS,
-    connectTimeoutMS: NETWORK_TIMEOUT_MS,
-    waitQueueTimeoutMS: NETWORK_TIMEOUT_MS,
+    ...(maxPoolSize === undefined ? {} : { maxPoolSize }),
+    serverSelectionTimeoutMS: WAIT_TIMEOUT_MS,
+    waitQueueTimeoutMS: WAIT_TIMEOUT_MS,
+    connectTimeoutMS: SILENCE_TIMEOUT_MS,
     // Also applies if the server hangs or the connection is half-open.
-    socketTimeoutMS: responseTimeoutMs,
+    socketTimeoutMS: callTimeoutMs === 0 ? 0 : callTimeoutMs + SILENCE_AFTER_CALL_MS,
     // Acknowledged writes are in the journals of a majority, so no failover loses them. Only these separate options override the options of the
     // URL; a `writeConcern` object does not.
     w: 'majority',
     journal: true,
-    wtimeoutMS: Math.max(0, responseTimeoutMs - RESPONSE_MARGIN_MS),
+    wtimeoutMS: Math.max(0, callTimeoutMs - RESPONSE_MARGIN_MS),
     readConcernLevel: 'majority',
     readPreference: 'primary',
     retryWrites: true,
+    // The driver would repeat a read after the socket timeout, when nobody waits for the result.
+    retryReads: false,
   }
 }
 

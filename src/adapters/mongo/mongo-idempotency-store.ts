@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { Collection, Db } from 'mongodb'
+import type { Collection } from 'mongodb'
 import type { Clock } from '../../core/ports/clock.js'
 import type { IdempotencyRecord, IdempotencyScope, IdempotencyStore } from '../../core/ports/idempotency-store.js'
 import { IDEMPOTENCY_TTL_MS } from '../../core/ports/idempotency-store.js'
-import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
+import type { MongoConnection } from './mongo-connection.js'
 
 interface IdempotencyDocument {
   /** SHA-256 of the scope. */
@@ -20,10 +21,10 @@ export class MongoIdempotencyStore implements IdempotencyStore {
   readonly #records: Collection<IdempotencyDocument>
 
   constructor(
-    db: Db,
+    private readonly mongo: MongoConnection,
     private readonly clock: Clock,
   ) {
-    this.#records = db.collection<IdempotencyDocument>('idempotency', { useBigInt64: true })
+    this.#records = mongo.db.collection<IdempotencyDocument>('idempotency', { useBigInt64: true })
   }
 
   async claim(scope: IdempotencyScope, offered: IdempotencyRecord): Promise<IdempotencyRecord> {
@@ -41,7 +42,7 @@ export class MongoIdempotencyStore implements IdempotencyStore {
   async #insert(id: string, offered: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     const { fingerprint, petId } = offered
     try {
-      await callMongo(() => this.#records.insertOne({ _id: id, fingerprint, petId, expiresAt: this.#getExpiry() }, SERVER_TIME_LIMIT))
+      await this.mongo.call(() => this.#records.insertOne({ _id: id, fingerprint, petId, expiresAt: this.#getExpiry() }, SERVER_TIME_LIMIT))
       return offered
     } catch (error) {
       if (isDuplicateKeyError(error)) return undefined
@@ -60,7 +61,7 @@ export class MongoIdempotencyStore implements IdempotencyStore {
         expiresAt: keepIfValid('expiresAt', this.#getExpiry()),
       },
     }
-    const record = await callMongo(() =>
+    const record = await this.mongo.call(() =>
       this.#records.findOneAndUpdate({ _id: id }, [update], { returnDocument: 'after', ...SERVER_TIME_LIMIT }),
     )
     return record ? { fingerprint: record.fingerprint, petId: record.petId } : undefined

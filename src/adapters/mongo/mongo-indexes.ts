@@ -21,11 +21,11 @@ const INDEXES: readonly Index[] = [
 const AUTHENTICATION_ERROR_CODES = new Set([13, 18])
 
 /**
- * Creates all missing indexes. Replicas may run this concurrently. Uses its own connection without a response timeout, because indexing
+ * Creates all missing indexes. Replicas may run this concurrently. Uses its own connection without time limits, because indexing
  * existing data can take a long time. Throws `StoreUnavailable`, and `OperatorError` with the index and the reason if MongoDB rejects an index.
  */
 export async function ensureIndexes(url: string): Promise<void> {
-  const connection = new MongoConnection(url, { responseTimeoutMs: 0 })
+  const connection = new MongoConnection(url, { callTimeoutMs: 0 })
   try {
     const quorum = await getCommitQuorum(connection.db, url)
     for (const index of INDEXES) await ensureIndex(connection.db, url, index, quorum)

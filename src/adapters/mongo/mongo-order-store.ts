@@ -3,6 +3,7 @@ import type { Order, OrderStatus } from '../../core/order.js'
 import type { PageRequest } from '../../core/page.js'
 import type { OrderStore } from '../../core/ports/order-store.js'
 import { listByKeyset } from './list-by-keyset.js'
+import type { MongoConnection } from './mongo-connection.js'
 
 export interface OrderDocument {
   _id: bigint
@@ -17,12 +18,12 @@ export interface OrderDocument {
 export class MongoOrderStore implements OrderStore {
   readonly #orders: Collection<OrderDocument>
 
-  constructor(db: Db) {
-    this.#orders = getOrderCollection(db)
+  constructor(private readonly mongo: MongoConnection) {
+    this.#orders = getOrderCollection(mongo.db)
   }
 
   async list(request: PageRequest<OrderStatus>): Promise<readonly Order[]> {
-    const found = await listByKeyset(this.#orders, request)
+    const found = await listByKeyset(this.mongo, this.#orders, request)
     return found.map(toOrder)
   }
 }

@@ -1,5 +1,5 @@
-import type { Db } from 'mongodb'
 import type { PetIds } from '../../core/ports/pet-ids.js'
+import type { MongoConnection } from './mongo-connection.js'
 import { MongoCounter } from './mongo-counter.js'
 
 /** The remaining IDs of a reserved range, including both ends. */
@@ -19,10 +19,10 @@ export class MongoPetIds implements PetIds {
 
   /** `blockSize`: IDs reserved at a time, 1 or more. */
   constructor(
-    db: Db,
+    mongo: MongoConnection,
     private readonly blockSize: number,
   ) {
-    this.#counter = new MongoCounter(db, 'pets')
+    this.#counter = new MongoCounter(mongo, 'pets')
   }
 
   async next(): Promise<bigint> {

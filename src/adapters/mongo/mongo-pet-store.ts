@@ -3,7 +3,8 @@ import type { PageRequest } from '../../core/page.js'
 import type { Pet, PetStatus } from '../../core/pet.js'
 import type { PetStore } from '../../core/ports/pet-store.js'
 import { listByKeyset } from './list-by-keyset.js'
-import { callMongo, isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
+import type { MongoConnection } from './mongo-connection.js'
 
 export interface PetDocument {
   _id: bigint
@@ -15,13 +16,13 @@ export interface PetDocument {
 export class MongoPetStore implements PetStore {
   readonly #pets: Collection<PetDocument>
 
-  constructor(db: Db) {
-    this.#pets = getPetCollection(db)
+  constructor(private readonly mongo: MongoConnection) {
+    this.#pets = getPetCollection(mongo.db)
   }
 
   async insert({ id, name, categoryId, status }: Pet): Promise<'inserted' | 'taken'> {
     try {
-      await callMongo(() => this.#pets.insertOne({ _id: id, name, categoryId, status }, SERVER_TIME_LIMIT))
+      await this.mongo.call(() => this.#pets.insertOne({ _id: id, name, categoryId, status }, SERVER_TIME_LIMIT))
       return 'inserted'
     } catch (error) {
       if (isDuplicateKeyError(error)) return 'taken'
@@ -30,12 +31,12 @@ export class MongoPetStore implements PetStore {
   }
 
   async find(id: bigint): Promise<Pet | undefined> {
-    const found = await callMongo(() => this.#pets.findOne({ _id: id }, SERVER_TIME_LIMIT))
+    const found = await this.mongo.call(() => this.#pets.findOne({ _id: id }, SERVER_TIME_LIMIT))
     return found ? toPet(found) : undefined
   }
 
   async list(request: PageRequest<PetStatus>): Promise<readonly Pet[]> {
-    return (await listByKeyset(this.#pets, request)).map(toPet)
+    return (await listByKeyset(this.mongo, this.#pets, request)).map(toPet)
   }
 }
 

@@ -1,8 +1,8 @@
-import type { Collection, Db } from 'mongodb'
+import type { Collection } from 'mongodb'
 import type { NewOrder } from '../../core/order.js'
 import type { NewPet } from '../../core/pet.js'
 import type { SeedStore } from '../../core/ports/seed-store.js'
-import { callMongo } from './mongo-call.js'
+import type { MongoConnection } from './mongo-connection.js'
 import { MongoCounter } from './mongo-counter.js'
 import type { OrderDocument } from './mongo-order-store.js'
 import { getOrderCollection } from './mongo-order-store.js'
@@ -13,37 +13,37 @@ import { getPetCollection } from './mongo-pet-store.js'
 export const BULK_TIMEOUT_MS = 60_000
 const BULK_TIME_LIMIT = { maxTimeMS: BULK_TIMEOUT_MS }
 
-/** Requires a connection with `responseTimeoutMs` set to `BULK_TIMEOUT_MS`. */
+/** Requires a connection with `callTimeoutMs` set to `BULK_TIMEOUT_MS`. */
 export class MongoSeedStore implements SeedStore {
   readonly #pets: Collection<PetDocument>
   readonly #orders: Collection<OrderDocument>
   readonly #petCounter: MongoCounter
   readonly #orderCounter: MongoCounter
 
-  constructor(db: Db) {
-    this.#pets = getPetCollection(db)
-    this.#orders = getOrderCollection(db)
-    this.#petCounter = new MongoCounter(db, 'pets')
-    this.#orderCounter = new MongoCounter(db, 'orders')
+  constructor(private readonly mongo: MongoConnection) {
+    this.#pets = getPetCollection(mongo.db)
+    this.#orders = getOrderCollection(mongo.db)
+    this.#petCounter = new MongoCounter(mongo, 'pets')
+    this.#orderCounter = new MongoCounter(mongo, 'orders')
   }
 
   async countPets(): Promise<number> {
-    return callMongo(() => this.#pets.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+    return this.mongo.call(() => this.#pets.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 
   async countOrders(): Promise<number> {
-    return callMongo(() => this.#orders.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+    return this.mongo.call(() => this.#orders.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 
   async addPets(pets: readonly NewPet[]): Promise<void> {
     const { first } = await this.#petCounter.reserveExactly(pets.length)
     const documents = pets.map(({ name, categoryId, status }, index) => ({ _id: first + BigInt(index), name, categoryId, status }))
-    await callMongo(() => this.#pets.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+    await this.mongo.call(() => this.#pets.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 
   async addOrders(orders: readonly NewOrder[]): Promise<void> {
     const { first } = await this.#orderCounter.reserveExactly(orders.length)
     const documents = orders.map((order, index) => ({ _id: first + BigInt(index), ...order }))
-    await callMongo(() => this.#orders.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+    await this.mongo.call(() => this.#orders.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 }

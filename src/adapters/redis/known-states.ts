@@ -50,7 +50,7 @@ export class KnownStates {
     options: KnownStatesOptions,
   ) {
     this.#options = options
-    redis.breaker.addGate((shard, reply) => this.#mayUse(shard, reply))
+    redis.breaker.addGate((shard, reply) => this.#requireData(shard, reply))
   }
 
   get(keyId: string): QuotaState | undefined {
@@ -72,16 +72,16 @@ export class KnownStates {
     if (known !== undefined && known !== epoch) this.redis.breaker.open(new Error(LOST_DATA), shard)
   }
 
-  /** A gate of the circuit breaker: whether Redis has the data of the shard, as far as replicas know it. */
-  async #mayUse(number: number, { epoch, epochAgeMs }: HeartbeatReply): Promise<boolean> {
+  /** A gate of the circuit breaker: throws until Redis has the data of the shard, as far as replicas know it. */
+  async #requireData(number: number, { epoch, epochAgeMs }: HeartbeatReply): Promise<void> {
     const shard = this.#getShard(number)
     if (shard.epoch !== epoch) {
       if (shard.epoch !== undefined) await this.#restore(shard, epoch)
+      shard.epoch = epoch
       shard.isSettling = true
     }
-    shard.epoch = epoch
     if (epochAgeMs >= (this.#options.settleMs ?? SETTLE_MS)) shard.isSettling = false
-    return !shard.isSettling
+    if (shard.isSettling) throw new Error(`${LOST_DATA}, and replicas restore what they know`)
   }
 
   async #restore({ states }: Shard, epoch: string): Promise<void> {

@@ -32,12 +32,12 @@ export interface RedisCircuitBreakerOptions {
 
 /** `reason`: why Redis is unavailable. Never contains the failed command, which may hold a password. */
 type ChangeListener = (isUp: boolean, reason?: string) => void
-/** Called before the breaker closes for a shard. If a gate resolves to false or throws, the breaker stays open until the next probe. */
-type Gate = (shard: number, reply: HeartbeatReply) => Promise<boolean>
+/** Called before the breaker closes for a shard. If it throws, the breaker stays open until the next probe. */
+type Gate = (shard: number, reply: HeartbeatReply) => Promise<void>
 
 /**
  * Opens for a shard when a command gets no response in time, and for all shards when the connection is closed. While it is open, commands fail
- * at once. Closes when a probe of the shard succeeds and every gate agrees.
+ * at once. Closes when a probe of the shard succeeds and no gate throws.
  */
 export class RedisCircuitBreaker {
   /** All shards at first. */
@@ -186,7 +186,7 @@ export class RedisCircuitBreaker {
       const reply = await this.callThrough(() => this.options.probe(shard))
       // Otherwise the next command would open the breaker again.
       if (performance.now() - sentMs > RESPONSE_TIMEOUT_MS) throw new Error('Redis responds too slowly')
-      for (const gate of this.#gates) if (!(await gate(shard, reply))) return false
+      for (const gate of this.#gates) await gate(shard, reply)
       return true
     } catch (error) {
       this.#note(error)

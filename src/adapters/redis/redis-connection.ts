@@ -7,8 +7,8 @@ import { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import type { RedisClient } from './redis-client.js'
 import { CLUSTER_SHARDS, RedisKeys } from './redis-keys.js'
 
-/** The maximum time that the service waits for Redis when it starts. */
-const START_TIMEOUT_MS = 1_500
+/** The maximum time that the service waits for Redis when it starts. Includes a second if Redis is new or was restarted. */
+const START_TIMEOUT_MS = 2_000
 
 export interface RedisConnectionOptions {
   /** The prefix of all keys. */
@@ -38,7 +38,7 @@ export class RedisConnection {
     })
   }
 
-  /** Resolves when Redis responds, or after 1.5 s. Keeps trying after that. */
+  /** Resolves when Redis responds, or after 2 s. Keeps trying after that. */
   connect(): Promise<void> {
     return this.breaker.connect(START_TIMEOUT_MS)
   }

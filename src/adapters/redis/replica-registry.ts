@@ -6,11 +6,14 @@ import type { RedisConnection } from './redis-connection.js'
 
 /** How often a replica renews its registration. */
 const HEARTBEAT_MS = 500
+/** After an outage, it takes this number of heartbeats until every registration has been renewed or has expired. */
+const COUNTED_HEARTBEATS = REGISTRATION_TTL_MS / HEARTBEAT_MS
 
 /** Registers this replica in Redis and counts the replicas that are registered. */
 export class ReplicaRegistry {
   readonly #replicaId = randomUUID()
-  #lastCount: number | undefined
+  /** The numbers of replicas in the last heartbeats. */
+  #counts: readonly number[] = []
   #timer: NodeJS.Timeout | undefined
   readonly #listeners: ((reply: HeartbeatReply) => void)[] = []
 
@@ -20,9 +23,9 @@ export class ReplicaRegistry {
     private readonly expectedReplicas: number,
   ) {}
 
-  /** The number of replicas when Redis last responded, 1 or more. */
+  /** The highest number of replicas in the last 5 s in which Redis responded, 1 or more. */
   get count(): number {
-    return this.#lastCount ?? this.expectedReplicas
+    return this.#counts.length > 0 ? Math.max(...this.#counts) : this.expectedReplicas
   }
 
   /** Calls the listener with the reply to each heartbeat, which describes shard 0. */
@@ -51,13 +54,8 @@ export class ReplicaRegistry {
   async #beat(): Promise<void> {
     const reply = await this.#call(() => this.redis.heartbeat.register(this.#replicaId))
     if (!reply) return
-    this.#lastCount = this.#toCount(reply)
+    this.#counts = [...this.#counts, reply.replicas].slice(-COUNTED_HEARTBEATS)
     for (const listener of this.#listeners) listener(reply)
-  }
-
-  /** If Redis has lost its data, it takes a moment until all replicas are registered again. */
-  #toCount({ replicas, epochAgeMs }: HeartbeatReply): number {
-    return epochAgeMs < REGISTRATION_TTL_MS ? Math.max(replicas, this.#lastCount ?? 0) : replicas
   }
 
   /** Returns `undefined` if Redis is unavailable. */

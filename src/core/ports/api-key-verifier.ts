@@ -22,8 +22,10 @@ export interface ApiKeyVerifier {
   /**
    * `address`: the IP address that failures count toward, as in `FailedAuthentications`. Throws `StoreUnavailable` if the lookup, or a
    * lookup that it waits for, fails. Such an error is not cached and does not count as a failure.
+   *
+   * Once `signal` is aborted, starts no lookup and throws the signal's reason. A lookup in flight continues, because others may wait for it.
    */
-  verify(secret: string, address: string): Promise<Verification>
+  verify(secret: string, address: string, signal?: AbortSignal): Promise<Verification>
 
   /** Drops the cached record, so that the next verification reads it again. The key still counts as found before. */
   forget(secretHash: string): void

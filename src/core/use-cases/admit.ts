@@ -24,21 +24,22 @@ export type Admission =
 /** A key may change while its record is read again. */
 const MAX_ATTEMPTS = 5
 
-/** Authenticates the caller and charges one request. */
-export type Admit = (credentials: Credentials) => Promise<Admission>
+/** Authenticates the caller and charges one request. Once the signal is aborted, charges nothing and throws the signal's reason. */
+export type Admit = (credentials: Credentials, signal?: AbortSignal) => Promise<Admission>
 
 export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: ApiKeyVerifier; quotas: QuotaStore; plans: Plans }): Admit {
   const { authenticate, apiKeyVerifier, quotas, plans } = ports
 
-  return async (credentials) => {
+  return async (credentials, signal) => {
     let readSince: number | undefined
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const authentication = await authenticate(credentials)
+      const authentication = await authenticate(credentials, signal)
       if (authentication.kind !== 'verified') return authentication
       const { key } = authentication
       const rules = toQuotaRules(key, plans)
+      signal?.throwIfAborted()
       const verdict = await quotas.take(key.keyId, rules, { version: key.version, ...(readSince === undefined ? {} : { readSince }) })
-      if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict)
+      if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict, signal)
       // The record that is read next applies even if its version is lower: the key store may have been restored from a backup.
       readSince = verdict.knownVersion
       apiKeyVerifier.forget(key.secretHash)
@@ -46,8 +47,11 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
     throw new StoreUnavailable(`The API key changed during each of ${MAX_ATTEMPTS} reads`)
   }
 
-  function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict): Admission {
+  async function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict, signal?: AbortSignal): Promise<Admission> {
     if (!('charge' in verdict)) return { kind: 'decided', key, verdict }
-    return { kind: 'decided', key, verdict, refund: () => quotas.refund(key.keyId, verdict.charge, rules) }
+    const refund = () => quotas.refund(key.keyId, verdict.charge, rules)
+    if (signal?.aborted) await refund()
+    signal?.throwIfAborted()
+    return { kind: 'decided', key, verdict, refund }
   }
 }

@@ -14,13 +14,14 @@ export interface Credentials {
   readonly address: string
 }
 
-export type Authenticate = (credentials: Credentials) => Promise<Authentication>
+/** Once the signal is aborted, starts no lookup and throws the signal's reason. */
+export type Authenticate = (credentials: Credentials, signal?: AbortSignal) => Promise<Authentication>
 
 export function makeAuthenticate(ports: { apiKeyVerifier: ApiKeyVerifier; failedAuthentications: FailedAuthentications }): Authenticate {
   const { apiKeyVerifier, failedAuthentications } = ports
 
-  return async ({ secret, address }) => {
+  return async ({ secret, address }, signal) => {
     if (secret === undefined) return { kind: 'missing', quota: await failedAuthentications.peek(address) }
-    return apiKeyVerifier.verify(secret, address)
+    return apiKeyVerifier.verify(secret, address, signal)
   }
 }

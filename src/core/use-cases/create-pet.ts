@@ -10,13 +10,15 @@ export interface PetCreation {
   readonly isReplay: boolean
 }
 
-/** With a scope, retries create the pet only once. Throws `IdempotencyKeyReused` if the scope was used for a different pet. */
-export type CreatePet = (newPet: NewPet, scope?: IdempotencyScope) => Promise<PetCreation>
+/** With a scope, retries create the pet only once. Throws `IdempotencyKeyReused` if the scope was used for a different pet. Starts no write after the signal is aborted. */
+export type CreatePet = (newPet: NewPet, scope?: IdempotencyScope, signal?: AbortSignal) => Promise<PetCreation>
 
 export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempotency: IdempotencyStore }): CreatePet {
-  return async (newPet, scope) => {
+  return async (newPet, scope, signal) => {
     const newId = await ports.petIds.next()
+    signal?.throwIfAborted()
     const id = scope ? await claimId(ports.idempotency, scope, newPet, newId) : newId
+    signal?.throwIfAborted()
     const pet = { id, name: newPet.name, categoryId: newPet.categoryId, status: newPet.status }
     if ((await ports.pets.insert(pet)) === 'inserted') return { pet, isReplay: false }
     if (!scope) throw new Error(`The new pet ID ${id} is taken: an ID was assigned twice`)

@@ -1,12 +1,18 @@
 import { expect } from 'chai'
 import {
   MongoClient,
+  MongoClientClosedError,
   MongoError,
+  MongoExpiredSessionError,
   MongoNetworkError,
   MongoNetworkTimeoutError,
   MongoNotConnectedError,
+  MongoOperationTimeoutError,
+  MongoServerClosedError,
   MongoServerError,
+  MongoStalePrimaryError,
   MongoTopologyClosedError,
+  MongoUnexpectedServerResponseError,
 } from 'mongodb'
 import { callMongo } from '../../../src/adapters/mongo/mongo-call.js'
 import { StoreUnavailable } from '../../../src/core/errors.js'
@@ -14,8 +20,14 @@ import { rejection } from '../../contracts/rejection.js'
 import { collectUnhandledRejections } from '../../support/unhandled-rejections.js'
 import { within } from '../../support/until.js'
 
-/** The codes in MongoDB's list for servers that are unreachable, stopping, stepping down or too slow. */
-const OUTAGE_CODES = [1, 6, 7, 8, 50, 64, 89, 91, 100, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]
+/** The codes in MongoDB's list for servers that are unreachable, starting, stopping, stepping down, overloaded or too slow. */
+const OUTAGE_CODES = [
+  1, 6, 7, 8, 24, 46, 50, 64, 89, 91, 94, 100, 112, 133, 134, 148, 189, 202, 262, 279, 317, 365, 384, 9001, 10107, 11600, 11602, 13435,
+  13436, 14031,
+]
+
+/** The driver does not export these classes. */
+const aDriverError = (name: string) => Object.defineProperty(new MongoError(name), 'name', { value: name })
 
 /** BadValue, Unauthorized, TypeMismatch, AuthenticationFailed, IndexOptionsConflict, DocumentValidationFailure, DuplicateKey. */
 const ERROR_CODES = [2, 13, 14, 18, 85, 121, 11000]
@@ -41,11 +53,21 @@ describe('a call to MongoDB', () => {
     new MongoNetworkTimeoutError('silent'),
     new MongoNotConnectedError('not yet'),
     new MongoTopologyClosedError('closed'),
+    new MongoServerClosedError('closed'),
+    new MongoClientClosedError(),
+    new MongoExpiredSessionError(),
+    new MongoStalePrimaryError('stale'),
+    new MongoUnexpectedServerResponseError('nothing'),
+    new MongoOperationTimeoutError('late'),
+    aDriverError('MongoPoolClosedError'),
+    aDriverError('MongoWaitQueueTimeoutError'),
+    new Error('This socket has been ended by the other party'),
+    Object.assign(new Error('Cannot call write after a stream was destroyed'), { code: 'ERR_STREAM_DESTROYED' }),
     Object.assign(new Error('This socket has been ended by the other party'), { code: 'EPIPE' }),
     Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }),
     ...OUTAGE_CODES.map((code) => new MongoServerError({ code, message: `code ${code}` })),
   ]) {
-    it(`reports an outage with its cause after ${error.name} ${error.code ?? ''}`, async () => {
+    it(`reports an outage with its cause after ${error.name} ${'code' in error ? error.code : error.message}`, async () => {
       const reason = await rejection(callMongo(() => Promise.reject(error)))
       expect(reason).to.be.instanceOf(StoreUnavailable).with.property('cause', error)
     })

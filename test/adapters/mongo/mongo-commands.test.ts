@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
-import type { Db, Document } from 'mongodb'
+import type { Document } from 'mongodb'
 import { Long } from 'mongodb'
 import { MongoApiKeyStore } from '../../../src/adapters/mongo/mongo-api-key-store.js'
 import { CALL_TIMEOUT_MS } from '../../../src/adapters/mongo/mongo-call.js'
@@ -23,22 +23,22 @@ const clock = new MovableClock()
 const RECORD = { fingerprint: 'of a pet', petId: 1n }
 
 /** Every method of every store. The first element of each is the commands that it sends. */
-const REQUEST_METHODS: Readonly<Record<string, [string[], (db: Db) => Promise<unknown>]>> = {
-  'MongoPetStore.insert': [['insert'], (db) => new MongoPetStore(db).insert(aPet())],
-  'MongoPetStore.find': [['find'], (db) => new MongoPetStore(db).find(1n)],
-  'MongoPetStore.list': [['find'], (db) => new MongoPetStore(db).list({ limit: 5, status: 'sold', after: 1n })],
-  'MongoOrderStore.list': [['find'], (db) => new MongoOrderStore(db).list({ limit: 5 })],
-  'MongoPetIds.next': [['findAndModify', 'insert', 'findAndModify'], (db) => new MongoPetIds(db, 1).next()],
+const REQUEST_METHODS: Readonly<Record<string, [string[], (mongo: MongoConnection) => Promise<unknown>]>> = {
+  'MongoPetStore.insert': [['insert'], (mongo) => new MongoPetStore(mongo).insert(aPet())],
+  'MongoPetStore.find': [['find'], (mongo) => new MongoPetStore(mongo).find(1n)],
+  'MongoPetStore.list': [['find'], (mongo) => new MongoPetStore(mongo).list({ limit: 5, status: 'sold', after: 1n })],
+  'MongoOrderStore.list': [['find'], (mongo) => new MongoOrderStore(mongo).list({ limit: 5 })],
+  'MongoPetIds.next': [['findAndModify', 'insert', 'findAndModify', 'find'], (mongo) => new MongoPetIds(mongo, 1).next()],
   'MongoIdempotencyStore.claim': [
     ['insert', 'findAndModify'],
-    (db) => new MongoIdempotencyStore(db, clock).claim({ keyId: 'key_one', idempotencyKey: 'taken' }, RECORD),
+    (mongo) => new MongoIdempotencyStore(mongo, clock).claim({ keyId: 'key_one', idempotencyKey: 'taken' }, RECORD),
   ],
-  'MongoApiKeyStore.insert': [['insert'], (db) => new MongoApiKeyStore(db, clock).insert(anApiKey())],
-  'MongoApiKeyStore.findBySecretHash': [['find', 'findAndModify'], (db) => new MongoApiKeyStore(db, clock).findBySecretHash('hash')],
-  'MongoApiKeyStore.findById': [['find'], (db) => new MongoApiKeyStore(db, clock).findById('key_one')],
-  'MongoApiKeyStore.list': [['find'], (db) => new MongoApiKeyStore(db, clock).list({ owner: 'Acme' })],
-  'MongoApiKeyStore.changePlan': [['findAndModify'], (db) => new MongoApiKeyStore(db, clock).changePlan('key_one', { plan: 'pro' })],
-  'MongoApiKeyStore.revoke': [['findAndModify', 'find'], (db) => new MongoApiKeyStore(db, clock).revoke('key_one', 1)],
+  'MongoApiKeyStore.insert': [['insert'], (mongo) => new MongoApiKeyStore(mongo, clock).insert(anApiKey())],
+  'MongoApiKeyStore.findBySecretHash': [['find', 'findAndModify'], (mongo) => new MongoApiKeyStore(mongo, clock).findBySecretHash('hash')],
+  'MongoApiKeyStore.findById': [['find'], (mongo) => new MongoApiKeyStore(mongo, clock).findById('key_one')],
+  'MongoApiKeyStore.list': [['find'], (mongo) => new MongoApiKeyStore(mongo, clock).list({ owner: 'Acme' })],
+  'MongoApiKeyStore.changePlan': [['findAndModify'], (mongo) => new MongoApiKeyStore(mongo, clock).changePlan('key_one', { plan: 'pro' })],
+  'MongoApiKeyStore.revoke': [['findAndModify', 'find'], (mongo) => new MongoApiKeyStore(mongo, clock).revoke('key_one', 1)],
 }
 
 const BULK_METHODS: Readonly<Record<string, [string, (store: MongoSeedStore) => Promise<unknown>]>> = {
@@ -97,7 +97,7 @@ describe('the commands that the service sends to MongoDB', () => {
   for (const [name, [commands, call]] of Object.entries(REQUEST_METHODS)) {
     it(`carry the server time limit of a request: ${name}`, async () => {
       counterExists = false
-      await call(connection.db)
+      await call(connection)
       await until('all commands are sent', () => sent().length >= commands.length)
       expect(sent().map((command) => [Object.keys(command)[0], command['maxTimeMS']])).to.deep.equal(
         commands.map((command) => [command, CALL_TIMEOUT_MS]),
@@ -107,7 +107,7 @@ describe('the commands that the service sends to MongoDB', () => {
 
   for (const [name, [bulkCommand, call]] of Object.entries(BULK_METHODS)) {
     it(`carry the longer server time limit of bulk operations: MongoSeedStore.${name}`, async () => {
-      await call(new MongoSeedStore(connection.db))
+      await call(new MongoSeedStore(connection))
       const [bulk, ...others] = sent().reverse()
       expect(bulk?.[bulkCommand]).to.be.a('string')
       expect(bulk?.['maxTimeMS']).to.equal(BULK_TIMEOUT_MS)
@@ -117,11 +117,11 @@ describe('the commands that the service sends to MongoDB', () => {
 
   it('of bulk operations may take longer than those of a request', async () => {
     const bulkConnection = new MongoConnection(`mongodb://127.0.0.1:${stub.port}/?directConnection=true`, {
-      responseTimeoutMs: BULK_TIMEOUT_MS,
+      callTimeoutMs: BULK_TIMEOUT_MS,
     })
     responseDelayMs = CALL_TIMEOUT_MS + 100
     try {
-      await Promise.all(Object.values(BULK_METHODS).map(([, call]) => call(new MongoSeedStore(bulkConnection.db))))
+      await Promise.all(Object.values(BULK_METHODS).map(([, call]) => call(new MongoSeedStore(bulkConnection))))
     } finally {
       await bulkConnection.close()
     }
@@ -134,12 +134,12 @@ describe('the commands that the service sends to MongoDB', () => {
   })
 
   it('are retryable writes, whatever the URL says', async () => {
-    await new MongoPetStore(connection.db).insert(aPet())
+    await new MongoPetStore(connection).insert(aPet())
     expect(sent()[0]).to.include.keys('insert', 'txnNumber', 'lsid')
   })
 
   it('may fail while a block of pet IDs is prefetched, without an unhandled rejection or a failed request', async () => {
-    const petIds = new MongoPetIds(connection.db, 10)
+    const petIds = new MongoPetIds(connection, 10)
     const isPrefetch = () => stub.received('findAndModify').length > 1
     isTimedOut = isPrefetch
     const unhandled = await collectUnhandledRejections(async () => {

@@ -27,7 +27,7 @@ describe('the idempotency records in MongoDB', () => {
   after(() => database?.drop())
 
   const claim = (petId: bigint) => new MongoIdempotencyStore(data.connect(), clock).claim(SCOPE, { fingerprint: `of ${petId}`, petId })
-  const documents = () => data.connect().collection('idempotency', { useBigInt64: true }).find().toArray()
+  const documents = () => data.connect().db.collection('idempotency', { useBigInt64: true }).find().toArray()
 
   it('expire 24 h after they were first claimed, by the date field of a TTL index', async () => {
     const endMs = clock.nowMs() + IDEMPOTENCY_TTL_MS
@@ -51,7 +51,7 @@ describe('the idempotency records in MongoDB', () => {
       clock.moveTo(nowMs - 2 * IDEMPOTENCY_TTL_MS)
       await claim(1n)
       clock.moveTo(nowMs)
-      if (isRemoved) await data.connect().collection('idempotency').deleteMany({})
+      if (isRemoved) await data.connect().db.collection('idempotency').deleteMany({})
       expect(await claim(2n)).to.deep.equal({ fingerprint: 'of 2', petId: 2n })
       const [document] = await documents()
       expect(document?.['expiresAt']).to.deep.equal(new Date(nowMs + IDEMPOTENCY_TTL_MS))
@@ -61,7 +61,7 @@ describe('the idempotency records in MongoDB', () => {
 
   it('that the TTL index removes at any moment never make a claim fail', async () => {
     const stores = Array.from({ length: 4 }, () => new MongoIdempotencyStore(data.connect(), clock))
-    const records = data.connect().collection('idempotency')
+    const records = data.connect().db.collection('idempotency')
     let isFinished = false
     const removing = (async () => {
       while (!isFinished) await records.deleteMany({ expiresAt: { $lte: new Date(clock.nowMs()) } })

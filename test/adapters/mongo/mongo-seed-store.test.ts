@@ -21,7 +21,7 @@ describe('the seed store in MongoDB, with two IDs left up to 2^53 − 1,', () =>
       { _id: 'pets', last },
       { _id: 'orders', last },
     ])
-    store = new MongoSeedStore(connection.db)
+    store = new MongoSeedStore(connection)
   })
   afterEach(async () => {
     await connection.close()

@@ -37,6 +37,11 @@ export class Metrics {
     'State changes of the Redis circuit breaker. After a change to down, this replica grants its share of the quotas. After a change to up, all replicas share the quotas.',
     ['to'],
   )
+  readonly #mongoChanges = this.#makeCounter(
+    'petstore_mongodb_changes_total',
+    'Changes of the state of MongoDB. While it is down, requests that need it get 503.',
+    ['to'],
+  )
   readonly clientsGone = this.#makeCounter(
     'petstore_clients_gone_total',
     'Connections closed by the client or a timeout before all responses were complete',
@@ -69,6 +74,10 @@ export class Metrics {
 
   countRedisChange({ isUp }: { isUp: boolean }): void {
     this.#redisChanges.inc({ to: isUp ? 'up' : 'down' })
+  }
+
+  countMongoChange({ isUp }: { isUp: boolean }): void {
+    this.#mongoChanges.inc({ to: isUp ? 'up' : 'down' })
   }
 
   countDeprecatedRequest(operation: string): void {

@@ -10,9 +10,8 @@ import { toClientAddress } from '../pipeline/report-address-quota.js'
 /** Admits callers with a valid key and quota left, charges one request and sets the quota headers. */
 export function admitCaller(deps: { admit: Admit; trustedProxyHops: number }): Middleware {
   return async function admitRequest(ctx, next) {
-    const secret = readSecret(ctx)
-    const address = toClientAddress(ctx, deps.trustedProxyHops)
-    const admission = await deps.admit({ address, ...(secret === undefined ? {} : { secret }) })
+    const credentials = { address: toClientAddress(ctx, deps.trustedProxyHops), ...readSecret(ctx) }
+    const admission = await ctx.state.deadline.race((signal) => deps.admit(credentials, signal))
     switch (admission.kind) {
       case 'missing':
         setAddressQuotaHeaders(ctx, admission.quota)
@@ -34,11 +33,12 @@ export function admitCaller(deps: { admit: Admit; trustedProxyHops: number }): M
   }
 }
 
-/** Returns `undefined` if there is no Authorization header or it has another scheme. Two headers count as an invalid key. */
-function readSecret(ctx: RequestContext): string | undefined {
+/** Returns no secret if there is no Authorization header or it has another scheme. Two headers count as an invalid key. */
+function readSecret(ctx: RequestContext): { readonly secret?: string } {
   const sent = ctx.req.headersDistinct['authorization'] ?? []
-  if (sent.length > 1) return ''
-  return /^bearer +(.+)$/i.exec(sent[0] ?? '')?.[1]
+  if (sent.length > 1) return { secret: '' }
+  const [, secret] = /^bearer +(.+)$/i.exec(sent[0] ?? '') ?? []
+  return secret === undefined ? {} : { secret }
 }
 
 function makeMissingKeyError(): HttpError {

@@ -1,5 +1,6 @@
 import type { Context } from 'koa'
 import type { Logger } from 'pino'
+import { StoreUnavailable } from '../../../core/errors.js'
 import type { Middleware } from '../pipeline/context.js'
 import { respondWithJson } from '../pipeline/respond-with-json.js'
 import { toErrorBody } from '../errors/error-catalogue.js'
@@ -14,7 +15,8 @@ export function handleErrors({ log, reportAddressQuota }: { log: Logger; reportA
       await next()
     } catch (thrown) {
       const error = toHttpError(thrown)
-      if (error.status >= 500 && error.cause) log.error({ requestId: ctx.state.requestId, err: error.cause }, error.code)
+      if (error.cause instanceof StoreUnavailable) ctx.state.outage = error.cause.reason
+      else if (error.status >= 500 && error.cause) log.error({ requestId: ctx.state.requestId, err: error.cause }, error.code)
       ctx.state.errorCode = error.code
       ctx.set(error.headers)
       respondWithJson(ctx, error.status, JSON.stringify(toErrorBody(error.code, error.message)))

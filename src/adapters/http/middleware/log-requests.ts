@@ -20,9 +20,9 @@ export function logRequests({ log, metrics, trustedProxyHops }: { log: Logger; m
     }
     await next()
     const elapsedMs = performance.now() - startedMs
-    const { requestId, route, key, verdict, errorCode } = ctx.state
+    const { requestId, route, key, verdict, errorCode, outage } = ctx.state
     const request = { method: ctx.method, route: route?.template ?? 'none', status: ctx.status }
-    log.info({ requestId, keyId: key?.keyId, ...request, code: errorCode, ms: Math.round(elapsedMs * 10) / 10 }, 'request')
+    log.info({ requestId, keyId: key?.keyId, ...request, code: errorCode, reason: outage, ms: Math.round(elapsedMs * 10) / 10 }, 'request')
 
     metrics.countRequest(request, elapsedMs)
     if (errorCode && AUTHENTICATION_FAILURES.has(errorCode)) metrics.countUnauthenticated(errorCode)

@@ -2,14 +2,13 @@ import type { Context } from 'koa'
 import { z } from 'zod'
 import { makeCreatePet } from '../../../core/use-cases/create-pet.js'
 import { readJsonBody } from '../pipeline/read-json-body.js'
-import { respondWithJson } from '../pipeline/respond-with-json.js'
 import { idempotencyKeyHeader, newPet, pet } from '../schemas/pet-schemas.js'
 import { makeSerializer } from '../schemas/serializer.js'
 import { NO_PARAMETERS, parseOrThrow, parseQuery } from '../schemas/validation.js'
 import type { OperationDeclaration } from './operation.js'
 import { API_PREFIX } from './operation.js'
 
-const headers = z.object({ 'Idempotency-Key': idempotencyKeyHeader })
+const requestHeaders = z.object({ 'Idempotency-Key': idempotencyKeyHeader })
 
 const REX = { name: 'Rex', categoryId: 7, status: 'available' }
 
@@ -23,7 +22,7 @@ export const createPetOperation: OperationDeclaration<Parameters<typeof makeCrea
     tags: ['pets'],
     summary: 'Add an animal',
     description: 'Adds a pet. Send an `Idempotency-Key` if you want to retry without adding the pet twice.',
-    requestParams: { header: headers },
+    requestParams: { header: requestHeaders },
     requestBody: { required: true, content: { 'application/json': { schema: newPet, example: REX } } },
     responses: {
       201: { description: 'The pet was added.', content: { 'application/json': { schema: pet, example: { id: 11, ...REX } } } },
@@ -32,19 +31,19 @@ export const createPetOperation: OperationDeclaration<Parameters<typeof makeCrea
   makeHandler({ publicUrl, ...ports }) {
     const createPet = makeCreatePet(ports)
     const serialize = makeSerializer<object>(pet)
-    return async (ctx, { keyId }) => {
+    return async (ctx, call) => {
       parseQuery(NO_PARAMETERS, ctx.querystring)
-      const requested = parseOrThrow(newPet, await readJsonBody(ctx), 'validation_failed')
+      const requested = parseOrThrow(newPet, await readJsonBody(ctx, call), 'validation_failed')
       const idempotencyKey = parseIdempotencyKey(ctx)
-      const { pet: created, isReplay } = await createPet(requested, idempotencyKey === undefined ? undefined : { keyId, idempotencyKey })
-      if (isReplay) ctx.set('Idempotent-Replayed', 'true')
-      ctx.set('Location', `${publicUrl}${API_PREFIX}/pets/${created.id}`)
-      respondWithJson(ctx, 201, serialize(created))
+      const scope = idempotencyKey === undefined ? undefined : { keyId: call.keyId, idempotencyKey }
+      const { pet: created, isReplay } = await createPet(requested, scope, call.signal)
+      const headers = { Location: `${publicUrl}${API_PREFIX}/pets/${created.id}`, ...(isReplay ? { 'Idempotent-Replayed': 'true' } : {}) }
+      return { status: 201, headers, json: serialize(created) }
     }
   },
 }
 
 function parseIdempotencyKey({ req }: Context): string | undefined {
   const sent = req.headersDistinct['idempotency-key']
-  return sent && parseOrThrow(headers, { 'Idempotency-Key': sent.join() }, 'invalid_parameter')['Idempotency-Key']
+  return sent && parseOrThrow(requestHeaders, { 'Idempotency-Key': sent.join() }, 'invalid_parameter')['Idempotency-Key']
 }

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { parseInt64 } from '../../../core/int64.js'
 import type { PetStore } from '../../../core/ports/pet-store.js'
 import { makeGetPet } from '../../../core/use-cases/get-pet.js'
-import { respondWithJson } from '../pipeline/respond-with-json.js'
 import { pet } from '../schemas/pet-schemas.js'
 import { ASSIGNED_ID } from '../schemas/schema-parts.js'
 import { makeSerializer } from '../schemas/serializer.js'
@@ -33,7 +32,7 @@ export const getPetOperation: OperationDeclaration<{ pets: PetStore }> = {
     return async (ctx, { params }) => {
       parseQuery(NO_PARAMETERS, ctx.querystring)
       // An ID that is not an int64 gets 404, because the specification has no 400 for an invalid ID.
-      respondWithJson(ctx, 200, serialize(await getPet(parseInt64(params['petId'] ?? ''))))
+      return { status: 200, json: serialize(await getPet(parseInt64(params['petId'] ?? ''))) }
     }
   },
 }

@@ -6,7 +6,7 @@ import { makeSerializer } from '../schemas/serializer.js'
 import { parseQuery } from '../schemas/validation.js'
 import type { OperationDeclaration } from './operation.js'
 import type { PaginationDeps } from './pagination.js'
-import { respondWithPage } from './pagination.js'
+import { getPage } from './pagination.js'
 
 const PATH = '/store/orders'
 
@@ -34,6 +34,6 @@ export const listOrdersOperation: OperationDeclaration<{ orders: OrderStore } & 
     const listOrders = makeListOrders({ orders })
     const serialize = makeSerializer<readonly object[]>(responseBody)
     const listing = { path: PATH, list: listOrders, serialize, cursors, publicUrl }
-    return async (ctx) => respondWithPage(ctx, listing, parseQuery(orderQuery, ctx.querystring))
+    return async (ctx) => getPage(listing, parseQuery(orderQuery, ctx.querystring))
   },
 }

@@ -6,7 +6,7 @@ import { makeSerializer } from '../schemas/serializer.js'
 import { parseQuery } from '../schemas/validation.js'
 import type { OperationDeclaration } from './operation.js'
 import type { PaginationDeps } from './pagination.js'
-import { respondWithPage } from './pagination.js'
+import { getPage } from './pagination.js'
 
 const PATH = '/pets'
 
@@ -36,6 +36,6 @@ export const listPetsOperation: OperationDeclaration<{ pets: PetStore } & Pagina
     const listPets = makeListPets({ pets })
     const serialize = makeSerializer<readonly object[]>(responseBody)
     const listing = { path: PATH, list: listPets, serialize, cursors, publicUrl }
-    return async (ctx) => respondWithPage(ctx, listing, parseQuery(petQuery, ctx.querystring))
+    return async (ctx) => getPage(listing, parseQuery(petQuery, ctx.querystring))
   },
 }

@@ -37,9 +37,22 @@ export interface Call {
   readonly params: Readonly<Record<string, string>>
   /** The ID of the caller's API key. */
   readonly keyId: string
+  /** Aborts at the deadline of the request. */
+  readonly signal: AbortSignal
+  /** Runs work whose time does not count toward the deadline. */
+  readonly pauseDeadline: <Value>(work: () => Promise<Value>) => Promise<Value>
 }
 
-export type Handler = (ctx: Context, call: Call) => Promise<void>
+/** What an operation responds with. */
+export interface OperationResponse {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** Serialized. Absent if the response has no body. */
+  readonly json?: string
+}
+
+/** Must not change `ctx`, because the response may have been sent at the deadline. */
+export type Handler = (ctx: Context, call: Call) => Promise<OperationResponse>
 
 /** An operation whose handler has its dependencies. */
 export interface Operation extends OperationSpec {

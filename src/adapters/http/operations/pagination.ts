@@ -1,8 +1,7 @@
-import type { Context } from 'koa'
 import type { Page, PageRequest } from '../../../core/page.js'
 import { HttpError } from '../errors/http-error.js'
-import { respondWithJson } from '../pipeline/respond-with-json.js'
 import type { Cursors } from './cursor.js'
+import type { OperationResponse } from './operation.js'
 import { API_PREFIX } from './operation.js'
 
 export interface PaginationDeps {
@@ -24,12 +23,11 @@ interface ListQuery<Status extends string> {
   readonly cursor?: string
 }
 
-/** Responds with a JSON array, and with `Link` entries for the next page, if there is one, and for the first. Throws `invalid_cursor`. */
-export async function respondWithPage<Row, Status extends string>(
-  ctx: Context,
+/** Returns a JSON array, and `Link` entries for the next page, if there is one, and for the first. Throws `invalid_cursor`. */
+export async function getPage<Row, Status extends string>(
   { path, list, serialize, cursors, publicUrl }: Listing<Row, Status>,
   { cursor, ...query }: ListQuery<Status>,
-): Promise<void> {
+): Promise<OperationResponse> {
   const scope = `${path}?status=${query.status ?? ''}`
   const after = cursor === undefined ? undefined : cursors.open(scope, cursor)
   if (cursor !== undefined && after === undefined) throw new HttpError('invalid_cursor')
@@ -41,6 +39,6 @@ export async function respondWithPage<Row, Status extends string>(
   }
   const next = nextAfter === undefined ? [] : [toLink('next', { cursor: cursors.seal(scope, nextAfter) })]
   const first = cursor === undefined ? [] : [toLink('first', {})]
-  if (next.length + first.length > 0) ctx.set('Link', [...next, ...first].join(', '))
-  respondWithJson(ctx, 200, serialize(rows))
+  const links = [...next, ...first]
+  return { status: 200, json: serialize(rows), ...(links.length > 0 ? { headers: { Link: links.join(', ') } } : {}) }
 }

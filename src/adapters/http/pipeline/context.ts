@@ -2,6 +2,7 @@ import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 import type { ApiKey } from '../../../core/api-key.js'
 import type { Quota, Verdict } from '../../../core/quota.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
+import type { Deadline } from './deadline.js'
 
 /** The route of a request. */
 export interface MatchedRoute {
@@ -22,12 +23,16 @@ export interface RequestState {
   requestId: string
   /** Absent if no route has the path. */
   route?: MatchedRoute
+  /** Only requests of the API have one. */
+  deadline: Deadline
   /** The verified key of the caller. */
   key?: ApiKey
   verdict?: Verdict
   /** Undoes the charge. Absent if nothing was charged. */
   refund?: () => Promise<Quota>
   errorCode?: ErrorCode
+  /** Why a store is unavailable. Present if the request failed because of it. */
+  outage?: string
 }
 
 export type RequestContext = ParameterizedContext<RequestState>

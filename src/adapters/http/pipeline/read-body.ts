@@ -3,6 +3,7 @@ import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
 import pTimeout from 'p-timeout'
 import { HttpError } from '../errors/http-error.js'
+import type { Call } from '../operations/operation.js'
 import { getBrokenBodySignal } from '../server/broken-body.js'
 import { BODY_LIMIT_BYTES, BODY_TIMEOUT_MS } from '../server/limits.js'
 
@@ -19,12 +20,12 @@ const readBytes = bodyParser({ ...RAW_BODY_OPTIONS, onerror: rejectBody })
 /** The rest of the body is not read after an error, so the connection cannot be used again. */
 const CLOSE_CONNECTION = { headers: { Connection: 'close' } }
 
-/** Reads the bytes of a JSON body. Throws `payload_too_large`, `request_timeout` or `bad_request`. */
-export async function readBody(ctx: Context): Promise<Buffer> {
+/** Reads the bytes of a JSON body. Their time does not count toward the deadline. Throws `payload_too_large`, `request_timeout` or `bad_request`. */
+export async function readBody(ctx: Context, { pauseDeadline }: Call): Promise<Buffer> {
   if (Number(ctx.headers['content-length'] ?? 0) > BODY_LIMIT_BYTES) throw new HttpError('payload_too_large', CLOSE_CONNECTION)
   // Sent after all other checks, so that from here on only the body can be rejected. HTTP/1.0 has no interim responses.
   if (ctx.headers.expect && ctx.req.httpVersion !== '1.0') ctx.res.writeContinue()
-  await rejectIfBodyFails(ctx.req, readBytes(ctx, async () => {}) as Promise<void>)
+  await pauseDeadline(() => rejectIfBodyFails(ctx.req, readBytes(ctx, async () => {}) as Promise<void>))
   return ctx.request.rawBody as Buffer
 }
 

@@ -1,16 +1,17 @@
 import type { Context } from 'koa'
 import { HttpError } from '../errors/http-error.js'
+import type { Call } from '../operations/operation.js'
 import { parseLosslessJson } from '../schemas/lossless-json.js'
 import { truncate } from '../schemas/validation.js'
 import { JSON_DEPTH_LIMIT } from '../server/limits.js'
 import { readBody } from './read-body.js'
 
 /** Returns the body as JSON, with whole numbers as bigints. Checks in this order: body present, media type, size, JSON. */
-export async function readJsonBody(ctx: Context): Promise<unknown> {
+export async function readJsonBody(ctx: Context, call: Call): Promise<unknown> {
   const hasBody = ctx.headers['transfer-encoding'] !== undefined || Number(ctx.headers['content-length'] ?? 0) > 0
   if (!hasBody) throw new HttpError('missing_body')
   requireJsonType(ctx)
-  const bytes = await readBody(ctx)
+  const bytes = await readBody(ctx, call)
   if (bytes.length === 0) throw new HttpError('missing_body')
   return parseJson(bytes)
 }

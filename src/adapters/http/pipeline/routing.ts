@@ -2,12 +2,13 @@ import type { Layer } from '@koa/router'
 import Router from '@koa/router'
 import type { Clock } from '../../../core/ports/clock.js'
 import { HttpError } from '../errors/http-error.js'
-import type { Operation } from '../operations/operation.js'
+import type { Call, Operation } from '../operations/operation.js'
 import { API_PREFIX, isApiPath } from '../operations/operation.js'
 import type { MatchedRoute, Middleware, RequestContext } from './context.js'
 import { isRemoved, toDeprecationHeaders } from './deprecation.js'
 import type { ReportAddressQuota } from './report-address-quota.js'
 import { requireJsonAccepted } from './require-json-accepted.js'
+import { respondWithJson } from './respond-with-json.js'
 
 /** A route outside the API, which needs no key. Responds to GET and HEAD. */
 export interface PublicRoute {
@@ -102,8 +103,13 @@ function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
     async respond(ctx, params) {
       requireJsonAccepted(ctx)
       if (deprecation && isRemoved(deprecation, clock.nowMs())) throw new HttpError('operation_removed')
-      if (!ctx.state.key) throw new Error('An operation was called without authentication')
-      await handle(ctx, { params, keyId: ctx.state.key.keyId })
+      const { key, deadline } = ctx.state
+      if (!key) throw new Error('An operation was called without authentication')
+      const pauseDeadline: Call['pauseDeadline'] = (work) => deadline.pauseDuring(work)
+      const response = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, signal, pauseDeadline }))
+      ctx.set(response.headers ?? {})
+      if (response.json === undefined) ctx.status = response.status
+      else respondWithJson(ctx, response.status, response.json)
     },
   }
 }
