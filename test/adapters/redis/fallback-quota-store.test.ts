@@ -6,6 +6,7 @@ import { someQuotaRules } from '../../support/builders.js'
 import { heapUsedAfterCollection } from '../../support/heap.js'
 import { MovableClock } from '../../support/movable-clock.js'
 import { takeOne } from '../../support/take-one.js'
+import { until } from '../../support/until.js'
 import { inSequence } from '../../support/verdicts.js'
 
 const KEYS = 20_000
@@ -20,29 +21,42 @@ describe('the decisions of a replica in an outage', () => {
     redis.clock.advanceMs(DAY_MS)
     redis.restore()
     expect(await quotas.reportPendingUsage()).to.equal(0)
-    expect(redis.reports).to.equal(0)
+    expect(redis.reported).to.deep.equal([])
     expect(heapUsedAfterCollection() - beforeBytes).to.be.below(KEYS * 100)
     expect((await takeOne(quotas, 'key_0', someQuotaRules())).kind).to.equal('admitted')
+  })
+
+  it('are reported for the keys of a shard when Redis is available for that shard, although it is not for another', async () => {
+    const redis = new FakeRedis()
+    const quotas = new FallbackQuotaStore(redis as unknown as RedisQuotaStore, { count: 1 }, redis.clock)
+    for (const keyId of ['key_a', 'key_b']) await takeOne(quotas, keyId, someQuotaRules())
+    redis.restore((keyId) => keyId === 'key_a')
+    await until('the first key is reported', () => redis.reported.length > 0)
+    expect(await quotas.reportPendingUsage()).to.equal(1)
+    expect(redis.reported).to.deep.equal(['key_a'])
+    redis.restore()
+    await until('the second key is reported', () => redis.reported.length > 1)
+    expect(redis.reported).to.deep.equal(['key_a', 'key_b'])
   })
 })
 
 /** Unavailable until `restore`, and afterwards only for decisions. */
 class FakeRedis {
   readonly clock = new MovableClock()
-  #isUp = false
+  #isUpFor: (keyId: string) => boolean = () => false
   readonly #listeners: (() => void)[] = []
-  reports = 0
+  readonly reported: string[] = []
 
-  isUp(): boolean {
-    return this.#isUp
+  isUp(keyId: string): boolean {
+    return this.#isUpFor(keyId)
   }
 
   onUp(listener: () => void): void {
     this.#listeners.push(listener)
   }
 
-  restore(): void {
-    this.#isUp = true
+  restore(isUpFor: (keyId: string) => boolean = () => true): void {
+    this.#isUpFor = isUpFor
     for (const listener of this.#listeners) listener()
   }
 
@@ -50,8 +64,8 @@ class FakeRedis {
     throw new RedisUnavailable('Redis is unavailable', { maybeExecuted: false })
   }
 
-  async reconcile(): Promise<void> {
-    this.reports += 1
+  async reconcile(keyId: string): Promise<void> {
+    this.reported.push(keyId)
   }
 
   lastState(): undefined {

@@ -67,7 +67,7 @@ describe('pending usage', () => {
 
   it('includes the ban that ends last', () => {
     const pendingUsage = new PendingUsage(new MovableClock())
-    for (const ban of [aBan(500), aBan(900), undefined])
+    for (const ban of [aBan(500), aBan(900), aBan(700), undefined])
       pendingUsage.add('key_one', { rules: FREE, delta: aDelta(100, 1), ...(ban ? { ban } : {}) }, 0)
     expect(pendingUsage.remove('key_one')?.ban).to.deep.equal(aBan(900))
   })

@@ -244,6 +244,21 @@ describe('the circuit breaker of Redis', function () {
       .with.property('maybeExecuted', false)
   })
 
+  it('opens only for the shard whose command failed, and reports once that Redis is unavailable', async () => {
+    const client = makeRedisClient(redis.url)
+    const breaker = new RedisCircuitBreaker(client, { ...someOptions(client), shardCount: 3 })
+    open.push(breaker)
+    const changes: boolean[] = []
+    breaker.onChange((isUp) => changes.push(isUp))
+    await breaker.connect(5_000)
+    const fail = (shard: number) => rejection(breaker.call(() => Promise.reject(new Error('connect ECONNREFUSED')), shard))
+    await Promise.all([fail(1), fail(2)])
+    expect([0, 1, 2].map((shard) => breaker.isClosed(shard))).to.deep.equal([true, false, false])
+    expect(await breaker.call((sending) => sending.ping(), 0)).to.equal('PONG')
+    await untilIs(true, breaker)
+    expect(changes).to.deep.equal([true, false, true])
+  })
+
   it('reports each state change once', async () => {
     const { breaker, changes, increment } = await aCircuitBreaker(redis.url)
     for (let round = 0; round < 3; round++) {

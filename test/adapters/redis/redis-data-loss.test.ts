@@ -150,13 +150,20 @@ describe('a Redis that has lost its data', function () {
   })
 
   it('is restored again if it loses the data while it is being restored', async () => {
-    const [replica] = await someReplicas(1)
-    await inParallel(1_000, (index) => take(replica ?? noReplica(), `key_${index}`))
+    const [replica = noReplica()] = await someReplicas(1)
+    await inParallel(1_000, (index) => take(replica, `key_${index}`))
+    const { quotaHash } = replica.connection
+    const reconcile = quotaHash.reconcile.bind(quotaHash)
+    let calls = 0
+    quotaHash.reconcile = async (...args) => {
+      calls += 1
+      if (calls === 100) await observer.client.flushall()
+      return reconcile(...args)
+    }
     await observer.client.flushall()
-    await until('the replica is restoring', async () => (await observer.client.dbsize()) > 64)
-    await observer.client.flushall()
-    await untilRestored([replica ?? noReplica()])
-    await until('every key is restored', async () => (await observer.client.keys(KEYS.quota('*'))).length === 1_000)
+    await untilRestored([replica])
+    expect(await observer.client.keys(KEYS.quota('*'))).to.have.lengthOf(1_000)
+    expect(replica.restored).to.deep.equal([1_000])
   })
 })
 
