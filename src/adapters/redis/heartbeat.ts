@@ -31,7 +31,8 @@ local runId = type(info) == 'string' and info:match('run_id:(%w+)') or 'unknown'
 
 local epoch = redis.call('GET', marker)
 local epochRunId, beganMs = (epoch or ''):match('^(%w+)/(%d+)%.')
-if epochRunId ~= runId then
+-- If the clock has stepped back to before the epoch, its age is unknown.
+if epochRunId ~= runId or tonumber(beganMs) > nowMs then
   beganMs = nowMs
   epoch = string.format('%s/%.0f.%06d', runId, nowMs, time[2])
 end

@@ -37,7 +37,9 @@ export class PendingUsage {
     const before = this.#entries.get(keyId)
     const delta = before ? sum(before.delta, added.delta) : added.delta
     const ban = added.ban && before?.ban ? mergeQuotaStates(added.ban, before.ban) : (added.ban ?? before?.ban)
-    const endMs = Math.max(getWindowResetSeconds('day', delta.window.day, { phaseSeconds: 0 }) * 1000, ban?.bannedUntilMs ?? 0)
+    // Ignores the phase of the minute, which gives a later time, so that a minute that spans midnight has ended as well.
+    const windowEndsMs = mapWindows((name) => getWindowResetSeconds(name, delta.window[name], { phaseSeconds: 0 }) * 1000)
+    const endMs = Math.max(...Object.values(windowEndsMs), ban?.bannedUntilMs ?? 0)
     if (endMs > nowMs) this.#entries.set(keyId, { rules: added.rules, delta, ...(ban ? { ban } : {}) }, { ttl: endMs - nowMs })
   }
 

@@ -92,13 +92,13 @@ export class RedisQuotaStore implements QuotaStore {
     const shard = keys.getShard(keyId)
     const epoch = this.#knownStates.getEpoch(keyId)
     const sentAtMs = this.clock.monotonicMs()
-    let reply = await breaker.call(() => command({ epoch, delta, known }), shard)
-    if (reply.outcome === 'corrupt') {
+    const reply = await breaker.call(async () => {
+      const first = await command({ epoch, delta, known })
+      if (first.outcome !== 'corrupt') return first
       this.options.onCorruptHash?.(keyId)
       const last = this.lastState(keyId)
-      const repair = { epoch, delta, known: [...(known ?? []), ...(last ? [last] : [])], isRepair: true }
-      reply = await breaker.call(() => command(repair), shard)
-    }
+      return command({ epoch, delta, known: [...(known ?? []), ...(last ? [last] : [])], isRepair: true })
+    }, shard)
     if (!('state' in reply)) {
       breaker.open(new Error(LOST_DATA), shard)
       throw new RedisUnavailable(LOST_DATA, { maybeExecuted: false })
