@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../core/ports/clock.js'
 import type { StaleKeyRecord } from '../../core/ports/quota-store.js'
 import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
-import { decide, expiresAtMs, isStale, refund } from '../../core/quota.js'
+import { decide, expiresAtMs, isStale, refund, toUsage } from '../../core/quota.js'
 import type { Instant, WindowNumbers } from '../../core/window.js'
 import { mapWindows } from '../../core/window.js'
 import { inBatches } from './in-batches.js'
@@ -52,9 +52,13 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
     try {
       return await this.redis.refund(keyId, charge, rules)
     } catch (error) {
-      if (!requireOutage(error).maybeExecuted) this.#addPending(keyId, toPending(rules, charge, { requests: -1 }))
+      const { maybeExecuted } = requireOutage(error)
       const at = this.redis.now(keyId)
-      const { quota, state } = refund(this.#stateAt(keyId, rules, at), charge, rules, at)
+      const stored = this.#stateAt(keyId, rules, at)
+      // Redis may have refunded the request. A second refund would free two requests.
+      if (maybeExecuted) return toUsage(stored, rules, at).quota
+      this.#addPending(keyId, toPending(rules, charge, { requests: -1 }))
+      const { quota, state } = refund(stored, charge, rules, at)
       this.#keep(keyId, state, rules, at)
       return quota
     }

@@ -25,8 +25,6 @@ class WindowLedger {
   maybeCounted = 0
   /** Other requests that were admitted locally and may not have been reported. */
   unreported = 0
-  /** Redis may have counted them. The replica refunds the request to its share as well. */
-  unansweredRefunds = 0
   /** By replica. */
   readonly shares = new Map<string, { granted: number; share: number }>()
   beforeLoss: { readonly used: number; readonly refunded: number; readonly reported: number } | undefined
@@ -39,7 +37,7 @@ class WindowLedger {
   ) {}
 
   get bound(): number {
-    return this.limit + this.forgotten + this.unansweredRefunds + [...this.shares.values()].reduce((sum, { share }) => sum + share, 0)
+    return this.limit + this.forgotten + [...this.shares.values()].reduce((sum, { share }) => sum + share, 0)
   }
 
   /** `used` without the reports and refunds since then. */
@@ -120,7 +118,6 @@ export class Ledger {
   addUnansweredReport(keyId: string, { window, used }: UsageDelta): void {
     for (const each of this.#windowsOf(keyId, window)) {
       each.unreported += Math.max(0, used[each.name])
-      each.unansweredRefunds += Math.max(0, -used[each.name])
     }
   }
 
