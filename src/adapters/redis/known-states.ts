@@ -13,6 +13,9 @@ export const MAX_KNOWN_KEYS = 50_000
 /** Longer than it takes all replicas to notice that Redis has lost data, and to restore what they know. */
 const SETTLE_MS = 1_000
 
+/** The clock of a server that takes over may be behind the previous one, so that states that have just expired apply again. */
+const MAX_CLOCK_STEP_MS = 3_600_000
+
 export const LOST_DATA = 'Redis has lost data'
 
 interface KnownState {
@@ -86,8 +89,8 @@ export class KnownStates {
 
   async #restore({ states }: Shard, epoch: string): Promise<void> {
     const { breaker, quotaHash } = this.redis
-    const nowMs = this.clock.nowMs()
-    const valid = [...states.entries()].filter(([, { state, rules }]) => expiresAtMs(state, rules.ban) > nowMs)
+    const sinceMs = this.clock.nowMs() - MAX_CLOCK_STEP_MS
+    const valid = [...states.entries()].filter(([, { state, rules }]) => expiresAtMs(state, rules.ban) > sinceMs)
     await inBatches(valid, async ([keyId, { state, rules }]) => {
       const { outcome } = await breaker.callThrough(() => quotaHash.reconcile(keyId, rules, { epoch, known: [state], isRepair: true }))
       if (outcome === 'epochChanged') throw new Error(LOST_DATA)
