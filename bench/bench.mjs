@@ -43,8 +43,14 @@ const options = {
 }
 const databases = new Databases()
 const generator = startLoadGenerator()
+let isInterrupted = false
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => (isInterrupted = true))
 try {
   await run()
+} catch (error) {
+  // The servers have been stopped. The process exits when everything else has been removed: see cleanup.ts.
+  if (isInterrupted) await new Promise(() => {})
+  throw error
 } finally {
   generator.stop()
   await databases.close()

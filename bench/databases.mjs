@@ -65,7 +65,8 @@ export class Databases {
 
 async function connectToNewRedis() {
   const { url } = await startRedisProcess()
-  const operator = new Redis(url)
+  // When the bench is interrupted, the server ends first.
+  const operator = new Redis(url, { retryStrategy: () => null })
   return { url, operator }
 }
 

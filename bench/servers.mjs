@@ -58,7 +58,7 @@ export async function startServer(name, storage, nodeArgs = []) {
     const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
     await ended
     clearTimeout(timer)
-    rmSync(logFile)
+    rmSync(logFile, { force: true })
   })
   running.add(child)
 

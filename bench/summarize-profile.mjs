@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 const [file, lines = '25'] = process.argv.slice(2)
 const { nodes, samples, timeDeltas } = JSON.parse(readFileSync(file, 'utf8'))
 const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]))
+const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id])))
 const byFunction = new Map()
 const byPackage = new Map()
 let busyMicros = 0
@@ -14,7 +15,10 @@ for (const [index, id] of samples.entries()) {
   busyMicros += micros
   const owner = findOwner(url, functionName)
   add(byPackage, owner, micros)
-  add(byFunction, `${functionName === '' ? '(anonymous)' : functionName}  ${shorten(url)}:${lineNumber + 1}`, micros)
+  // The caller says what a function of Node.js itself, such as a system call, was for.
+  const place =
+    url === '' && parents.has(id) ? `called by ${frames.get(parents.get(id)).functionName}` : `${shorten(url)}:${lineNumber + 1}`
+  add(byFunction, `${functionName === '' ? '(anonymous)' : functionName}  ${place}`, micros)
 }
 print('self time by package', byPackage)
 print('self time by function', byFunction)
