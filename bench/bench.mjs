@@ -9,7 +9,7 @@ import { drawChart } from './chart.mjs'
 import { Databases } from './databases.mjs'
 import { cleanUpNow } from '../dist/test/support/engines/cleanup.js'
 import { formatGoals, formatMachine, formatScene } from './report.mjs'
-import { SCENES } from './scenes.mjs'
+import { MIN_PETS, SCENES } from './scenes.mjs'
 import { startLoadGenerator } from './servers.mjs'
 
 const DECISIONS = 'decisions'
@@ -18,10 +18,10 @@ const USAGE = `Usage: npm run bench -- [options]
 
   --scene <name>       measures only this scene; may be repeated
   --rounds <n>         number of rounds (default: 5)
-  --seconds <n>        duration of each measurement; a round has two per server (default: 4)
+  --seconds <n>        duration of each measurement; a round has two per server (default: 3)
   --warm-up <n>        seconds of load on each server before the first round, twice (default: 3)
   --connections <n>    connections at saturation (default: 64)
-  --pets <n>           number of pets in the scene deep-page (default: 1000000)
+  --pets <n>           number of pets in the scene deep-page (default: 1000000; at least ${MIN_PETS})
   --profile <folder>   writes CPU profiles of the service to this folder, for summarize-profile.mjs
   --check              only checks that the bench finds what it uses of the service
 
@@ -30,6 +30,7 @@ Scenes: ${[...SCENES.map(({ name }) => name), DECISIONS].join(', ')}
 
 const flags = parseFlags()
 if (flags.check) process.exit(spawnSync(process.execPath, [toPath('decisions.mjs'), '--check'], { stdio: 'inherit' }).status)
+if (!existsSync('/proc/self/stat')) fail('The bench needs Linux, because it reads the CPU time of processes from /proc')
 if (!existsSync(toPath('node_modules'))) fail('The peers are not installed: use npm run bench')
 
 const names = flags.scene ?? [...SCENES.map(({ name }) => name), DECISIONS]
@@ -39,7 +40,7 @@ const options = {
   seconds: toNumber('seconds'),
   warmUpSeconds: toNumber('warm-up'),
   connections: toNumber('connections'),
-  pets: toNumber('pets'),
+  pets: toNumber('pets', MIN_PETS),
 }
 const databases = new Databases()
 const generator = startLoadGenerator()
@@ -87,7 +88,7 @@ function parseFlags() {
   const known = {
     scene: { ...text(), multiple: true },
     rounds: text('5'),
-    seconds: text('4'),
+    seconds: text('3'),
     'warm-up': text('3'),
     connections: text('64'),
     pets: text('1000000'),
@@ -110,9 +111,9 @@ function parseFlags() {
   return values
 }
 
-function toNumber(flag) {
+function toNumber(flag, min = 1) {
   const number = Number(flags[flag])
-  if (!(number > 0)) fail(`--${flag} must be a number greater than 0`)
+  if (!(number >= min)) fail(`--${flag} must be a number, and at least ${min}`)
   return number
 }
 

@@ -9,7 +9,7 @@ import { createHistogram } from 'node:perf_hooks'
 /**
  * A load has groups that send at the same time. Each group has `ports` on the loopback interface, `requests` (the bytes of each as text, sent
  * in turn), the number of `connections`, and `perSecond`. Without `perSecond`, each connection sends its next request as soon as it has the
- * response to its last one.
+ * response to its last one. After `atMost` requests, the group ends.
  */
 process.on('message', (load) => {
   generate(load).then(
@@ -36,12 +36,14 @@ class Group {
   #dueMs = []
   #idle = []
   #next = 0
+  #sent = 0
   #inFlight = 0
   #isEnding = false
 
-  constructor({ requests, perSecond }) {
+  constructor({ requests, perSecond, atMost }) {
     this.requests = requests.map((request) => Buffer.from(request, 'latin1'))
     this.perSecond = perSecond
+    this.atMost = atMost
     this.ended = new Promise((resolve, reject) => Object.assign(this, { end: resolve, fail: reject }))
   }
 
@@ -60,7 +62,7 @@ class Group {
           1,
         ),
       )
-    else for (const connection of this.#idle.splice(0)) this.#send(connection, performance.now())
+    else while (this.#idle.length > 0 && !this.#isEnding) this.#send(this.#idle.pop(), performance.now())
     await this.ended.finally(() => {
       for (const timer of timers) clearInterval(timer)
     })
@@ -91,6 +93,8 @@ class Group {
   #send(connection, dueMs) {
     connection.sentMs = dueMs
     this.#inFlight += 1
+    this.#sent += 1
+    if (this.#sent === this.atMost) this.#isEnding = true
     connection.socket.write(this.requests[this.#next])
     this.#next = (this.#next + 1) % this.requests.length
   }

@@ -71,7 +71,7 @@ export function formatGoals(scenes) {
 export function formatMachine({ date, commit, machine, options }) {
   const { cpus, cpuModel, node, redis, mongodb } = machine
   const engines = [redis && `Redis ${redis}`, mongodb].filter(Boolean).join(', ')
-  const rounds = `${options.rounds} rounds of ${options.seconds} s, ${options.connections} connections`
+  const rounds = `${options.rounds} rounds of ${options.seconds} s, ${options.connections} connections, ${options.pets} pets in deep-page`
   return `${date.slice(0, 10)}, commit ${commit}, ${cpus} × ${cpuModel}, Node.js ${node}${engines && `, ${engines}`}. ${rounds}.\n`
 }
 
