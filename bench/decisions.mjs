@@ -1,16 +1,19 @@
 // Measures quota decisions per second and the cost of one decision: the script of the service and the stock limiters of
 // rate-limiter-flexible.
-// Build first, then: node bench/decisions.mjs [rounds] [decisions per round] [redis://… with an empty database]
-// Without a URL, it starts a redis-server on the loopback interface. All candidates run in this process, on the same Redis, with the same
-// client settings, and take turns within each round. Every request is admitted.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { createServer } from 'node:net'
+// This is the scene `decisions` of npm run bench. Build first, then: node bench/decisions.mjs [rounds] [decisions per round]
+// All candidates run in this process, on the same Redis, with the same client settings, and take turns within each round. Every request is
+// admitted.
 import { cpus } from 'node:os'
 import { RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
+import { SystemClock } from '../dist/src/adapters/node/system-clock.js'
+import { FallbackQuotaStore } from '../dist/src/adapters/redis/fallback-quota-store.js'
+import { makeRedisClient } from '../dist/src/adapters/redis/make-redis-client.js'
+import { RedisConnection } from '../dist/src/adapters/redis/redis-connection.js'
+import { RedisQuotaStore } from '../dist/src/adapters/redis/redis-quota-store.js'
+import { RejectionCache } from '../dist/src/adapters/redis/rejection-cache.js'
+import { startRedisProcess } from '../dist/test/support/engines/redis-process.js'
+import { median } from './measure.mjs'
 
-const SRC = new URL('../dist/src/', import.meta.url)
 const CONCURRENCY = 64
 const KEYS = 1_000
 const LIMIT = 1_000_000_000
@@ -22,27 +25,19 @@ const RULES = {
   ban: { graceMs: 1_000, minStrikes: 60, firstMs: 60_000, longestMs: 86_400_000, forgetAfterMs: 86_400_000 },
 }
 
+if (process.argv[2] === '--check') process.exit()
 const [rounds, decisions] = [Number(process.argv[2] ?? 10), Number(process.argv[3] ?? 10_000)]
 if (![rounds, decisions].every((each) => Number.isInteger(each) && each >= 1 && each <= 1_000_000)) {
-  fail('usage: node bench/decisions.mjs [rounds] [decisions per round] [redis://… with an empty database]')
+  fail('usage: node bench/decisions.mjs [rounds] [decisions per round]')
 }
-if (!existsSync(SRC)) fail(`${SRC.pathname} does not exist: run 'npm run build' first`)
-const { makeRedisClient } = await import(new URL('adapters/redis/make-redis-client.js', SRC))
-const { RedisConnection } = await import(new URL('adapters/redis/redis-connection.js', SRC))
-const { FallbackQuotaStore } = await import(new URL('adapters/redis/fallback-quota-store.js', SRC))
-const { RedisQuotaStore } = await import(new URL('adapters/redis/redis-quota-store.js', SRC))
-const { RejectionCache } = await import(new URL('adapters/redis/rejection-cache.js', SRC))
-const { SystemClock } = await import(new URL('adapters/node/system-clock.js', SRC))
 
-const server = process.argv[4] === undefined ? await startRedis() : { url: process.argv[4], stop: () => {} }
-const operator = await connect(server.url)
-if ((await operator.dbsize()) > 0) fail(`The database of ${server.url} contains data: pass the URL of an empty one`)
+const { url, server } = await startRedisProcess()
+const operator = await connect(url)
 try {
   await compare()
 } finally {
-  await operator.flushdb()
   operator.disconnect()
-  server.stop()
+  await server.stop()
 }
 
 async function compare() {
@@ -88,7 +83,7 @@ async function compare() {
 
 /** The store of the service. */
 async function makeServiceStore() {
-  const redis = new RedisConnection(server.url, { prefix: PREFIX })
+  const redis = new RedisConnection(url, { prefix: PREFIX })
   const clock = new SystemClock()
   const quotas = new RejectionCache(new FallbackQuotaStore(new RedisQuotaStore(redis, clock), { count: 1 }, clock))
   await redis.connect()
@@ -105,7 +100,7 @@ async function makeServiceStore() {
 
 /** The script of the service, without the fallback and the cache. */
 async function makeServiceScript() {
-  const redis = new RedisConnection(server.url, { prefix: PREFIX })
+  const redis = new RedisConnection(url, { prefix: PREFIX })
   await redis.connect()
   return {
     name: 'service script alone',
@@ -116,13 +111,13 @@ async function makeServiceScript() {
 }
 
 async function makeStockWindow() {
-  const storeClient = await connect(server.url)
+  const storeClient = await connect(url)
   const limiter = makeLimiter(storeClient, 'minute', 'single')
   return makeStock('RateLimiterRedis, one window', limiter, storeClient, (keyId) => [`single:${keyId}`])
 }
 
 async function makeStockUnion() {
-  const storeClient = await connect(server.url)
+  const storeClient = await connect(url)
   const union = new RateLimiterUnion(makeLimiter(storeClient, 'minute', 'minute'), makeLimiter(storeClient, 'day', 'day'))
   return makeStock('RateLimiterUnion, two windows', union, storeClient, (keyId) => [`minute:${keyId}`, `day:${keyId}`])
 }
@@ -176,38 +171,14 @@ async function sumBytes(keys) {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
-function median(values) {
-  const sorted = values.toSorted((a, b) => a - b)
-  return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2
-}
-
 function row([name, ...cells]) {
   return name.padEnd(34) + cells.map((cell) => `${cell}`.padStart(14)).join('')
 }
 
-async function connect(url) {
-  const client = makeRedisClient(url)
+async function connect(serverUrl) {
+  const client = makeRedisClient(serverUrl)
   await client.connect()
   return client
-}
-
-async function startRedis() {
-  const port = await findFreePort()
-  const child = spawn('redis-server', ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'])
-  child.on('error', (error) => fail(`redis-server cannot be started (${error.message}): pass the URL of a Redis server instead`))
-  process.on('exit', () => child.kill('SIGKILL'))
-  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) if (`${chunk}`.includes('Ready to accept')) break
-  child.stdout.resume()
-  return { url: `redis://127.0.0.1:${port}`, stop: () => child.kill('SIGKILL') }
-}
-
-async function findFreePort() {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address()
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
 
 function fail(message) {

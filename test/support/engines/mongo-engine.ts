@@ -30,7 +30,7 @@ export async function anOwnMongo(context: Mocha.Context): Promise<OwnEngine> {
   return withEngine(context, async () => toOwnEngine(await startMongoContainer(), pingMongo))
 }
 
-async function startMongoContainer(): Promise<StartedEngine> {
+export async function startMongoContainer(): Promise<StartedEngine> {
   const image = await findImage({ variable: 'MONGODB_IMAGE', official: 'mongo:8', recipe: 'mongodb-wire' })
   const isBuiltLocally = image.startsWith('petstore-test/')
   const { host, port, server } = await startContainer({ image, ...(isBuiltLocally ? mongodbWire : mongoReplicaSet) })
