@@ -10,7 +10,7 @@ import type { ApiKeyVerifier, Verification } from '../../core/ports/api-key-veri
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 
-/** Together with the longest query, 2 s, this stays within the 10 s that the port promises. */
+/** Together with the longest query, 1.5 s, this stays within the 10 s that the port promises. */
 const RECORD_TTL_MS = 8_000
 const MAX_RECORDS = 10_000
 const MAX_LOOKUPS_PER_ADDRESS = 4

@@ -41,7 +41,7 @@ export interface KnownStatesOptions {
 
 /**
  * What this replica knows of each key from the last reply of Redis. If Redis has lost data, the circuit breaker stays open until this replica
- * has restored what it knows, and the other replicas had time to do the same.
+ * has restored what it knows, and the other replicas have had time to do the same.
  */
 export class KnownStates {
   readonly #shards = new Map<number, Shard>()

@@ -37,7 +37,7 @@ export class ReplicaRegistry {
     this.#listeners.push(listener)
   }
 
-  /** Registers this replica, and renews the registration until it is closed. Resolves after the first attempt. May be called repeatedly. */
+  /** Registers this replica, and renews the registration until `close`. Resolves after the first attempt. May be called repeatedly. */
   async start(): Promise<void> {
     if (this.#timer) return
     this.#timer = setInterval(() => void this.#beat(), HEARTBEAT_MS).unref()

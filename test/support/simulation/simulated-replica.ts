@@ -21,7 +21,7 @@ export class ObservedQuotaStore extends RedisQuotaStore {
   readonly decidedByRedis = new WeakSet<QuotaRules>()
   readonly decidedLocally = new WeakSet<QuotaRules>()
   readonly maybeCounted = new WeakSet<QuotaRules>()
-  onUnansweredReport: (keyId: string, report: Report) => void = () => undefined
+  onUnconfirmedReport: (keyId: string, report: Report) => void = () => undefined
 
   override async take(keyId: string, rules: QuotaRules, version: KeyVersion, report: Report = {}): Promise<Verdict | StaleKeyRecord> {
     try {
@@ -32,7 +32,7 @@ export class ObservedQuotaStore extends RedisQuotaStore {
       this.decidedLocally.add(rules)
       if (error instanceof RedisUnavailable && error.maybeExecuted) {
         this.maybeCounted.add(rules)
-        this.onUnansweredReport(keyId, report)
+        this.onUnconfirmedReport(keyId, report)
       }
       throw error
     }
@@ -42,7 +42,7 @@ export class ObservedQuotaStore extends RedisQuotaStore {
     try {
       return await super.reconcile(keyId, rules, report)
     } catch (error) {
-      if (error instanceof RedisUnavailable && error.maybeExecuted) this.onUnansweredReport(keyId, report)
+      if (error instanceof RedisUnavailable && error.maybeExecuted) this.onUnconfirmedReport(keyId, report)
       throw error
     }
   }
