@@ -38,10 +38,12 @@ export function redisModule({ plans, expectedReplicas }: Config, { redisUrl, red
     bind(FallbackQuotaStore).toResolvedValue(
       (connection, systemClock, registry, logger) => {
         const store = new RedisQuotaStore(connection, systemClock, {
-          onRestore: (keys) => logger.warn({ keys }, 'Redis may have lost data: this replica has restored the quotas that it knew'),
+          onRestore: (keys) => {
+            if (keys > 0) logger.warn({ keys }, 'Redis may have lost data: this replica has restored the quotas that it knew')
+          },
           onCorruptHash: (keyId) => logger.error({ keyId }, 'the quota of a key in Redis is corrupt: this replica restores what it knew'),
         })
-        registry.onHeartbeat(({ epoch }) => store.checkEpoch(0, epoch))
+        registry.onHeartbeat(({ epoch }) => store.openIfEpochChanged(0, epoch))
         return new FallbackQuotaStore(store, registry, systemClock)
       },
       [redis, clock, ReplicaRegistry, log],

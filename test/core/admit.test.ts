@@ -93,11 +93,11 @@ describe('admitting a request', () => {
   ] as const) {
     it(`with a signal that is aborted during the ${what} charges nothing, and throws the reason`, async () => {
       const reason = new StoreUnavailable('Too late')
-      const abortion = new AbortController()
+      const controller = new AbortController()
       let read = 0
-      const onRead = () => ++read === reads && abortion.abort(reason)
+      const onRead = () => ++read === reads && controller.abort(reason)
       const { admit, takes } = anAdmission({ reads: [anApiKey(), anApiKey()], stale, onRead })
-      expect(await rejection(admit(CREDENTIALS, abortion.signal))).to.equal(reason)
+      expect(await rejection(admit(CREDENTIALS, controller.signal))).to.equal(reason)
       expect(takes).to.have.lengthOf(stale.length)
     })
   }
@@ -105,10 +105,10 @@ describe('admitting a request', () => {
   for (const stale of [[], [1]]) {
     it(`with a signal that is aborted during the charge after ${stale.length} stale records refunds it, and throws the reason`, async () => {
       const reason = new StoreUnavailable('Too late')
-      const abortion = new AbortController()
-      const onTake = (takes: number) => takes === stale.length + 1 && abortion.abort(reason)
+      const controller = new AbortController()
+      const onTake = (takes: number) => takes === stale.length + 1 && controller.abort(reason)
       const { admit, refunds } = anAdmission({ reads: [anApiKey(), anApiKey()], stale, onTake })
-      expect(await rejection(admit(CREDENTIALS, abortion.signal))).to.equal(reason)
+      expect(await rejection(admit(CREDENTIALS, controller.signal))).to.equal(reason)
       expect(refunds).to.have.lengthOf(1)
     })
   }

@@ -145,25 +145,25 @@ describe('creating a pet with a signal that is aborted', () => {
   ] as const) {
     it(`while ${what} starts no further write, and throws the reason`, async () => {
       const reason = new StoreUnavailable('Too late')
-      const abortion = new AbortController()
-      const abortIn = (step: string) => step === abortAfter && abortion.abort(reason)
+      const controller = new AbortController()
+      const abortIn = (step: string) => step === abortAfter && controller.abort(reason)
       const written = { claims: 0, inserts: 0 }
       const createPet = makeCreatePet({
         petIds: { next: async () => (abortIn('next'), 1n) },
         idempotency: { claim: async (_scope, offered) => ((written.claims += 1), abortIn('claim'), offered) },
         pets: Object.assign(new MemoryPetStore(), { insert: async () => ((written.inserts += 1), 'inserted' as const) }),
       })
-      expect(await rejection(createPet(aNewPet(), SCOPE, abortion.signal))).to.equal(reason)
+      expect(await rejection(createPet(aNewPet(), SCOPE, controller.signal))).to.equal(reason)
       expect(written).to.deep.equal(expected)
     })
   }
 
   it('after its last write returns the pet', async () => {
-    const abortion = new AbortController()
+    const controller = new AbortController()
     const pets = new MemoryPetStore()
     const insert = pets.insert.bind(pets)
-    const { createPet } = aStore({ pets: Object.assign(pets, { insert: (pet: Pet) => (abortion.abort(), insert(pet)) }) })
-    expect((await createPet(aNewPet(), SCOPE, abortion.signal)).pet).to.include(aNewPet())
+    const { createPet } = aStore({ pets: Object.assign(pets, { insert: (pet: Pet) => (controller.abort(), insert(pet)) }) })
+    expect((await createPet(aNewPet(), SCOPE, controller.signal)).pet).to.include(aNewPet())
   })
 })
 

@@ -86,7 +86,7 @@ class OverconfidentStore extends ObservedQuotaStore {
 }
 
 class EpochIgnoringStore extends ObservedQuotaStore {
-  override checkEpoch(): void {}
+  override openIfEpochChanged(): void {}
 }
 
 /** Forgets all local decisions. */

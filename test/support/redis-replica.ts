@@ -78,7 +78,7 @@ export async function aRedisReplica(url: string, options: RedisReplicaOptions = 
     onCorruptHash: (keyId) => corrupt.push(keyId),
   })
   const registry = new ReplicaRegistry(connection, replicas)
-  registry.onHeartbeat(({ epoch }) => store.checkEpoch(0, epoch))
+  registry.onHeartbeat(({ epoch }) => store.openIfEpochChanged(0, epoch))
   const fallback = new FallbackQuotaStore(store, { count: replicas }, localClock)
   const quotas = new RejectionCache(fallback, cachedMs)
   await connection.connect()

@@ -77,7 +77,7 @@ const OUTAGE_CODES = new Map([
 /** Labels that the server adds to errors that a client may retry. */
 const OUTAGE_LABELS = ['RetryableWriteError', 'RetryableError', 'SystemOverloadedError']
 
-/** The driver throws the last group when a connection, a session or the client is closed during an operation. */
+/** The driver throws the last five when a connection, a session or the client is closed during an operation. */
 const OUTAGE_CLASSES = [
   MongoNetworkError,
   MongoServerSelectionError,

@@ -14,8 +14,8 @@ const DEFAULT_DATABASE = 'petstore'
 const WAIT_TIMEOUT_MS = 1_400
 
 /**
- * How long a connection may take to open, or be silent after a call has timed out, before it counts as broken. If it were shorter, each slow
- * response would cost a new connection, and the driver would repeat the operation on a server that is already too slow.
+ * How long a connection may take to open, or be silent during an operation, before it counts as broken. If this were as short as a call, each
+ * slow response would cost a new connection, and the driver would repeat the write on a server that is already too slow.
  */
 const SILENCE_TIMEOUT_MS = 4_000
 const SILENCE_AFTER_CALL_MS = SILENCE_TIMEOUT_MS - CALL_TIMEOUT_MS

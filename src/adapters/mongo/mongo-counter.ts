@@ -48,8 +48,9 @@ export class MongoCounter {
    * plain `Error` if no ID is left.
    */
   async reserveUpTo(count: number): Promise<IdRange> {
-    let range = await this.#reserve(count)
+    // Read first: documents that are inserted afterwards may have IDs of later blocks.
     const lastAssigned = await this.#findLastAssigned()
+    let range = await this.#reserve(count)
     if (range.first <= lastAssigned) {
       await this.#advance(lastAssigned + SKIPPED_BLOCKS * BigInt(Math.max(count, MIN_BLOCK_SIZE)))
       range = await this.#reserve(count)

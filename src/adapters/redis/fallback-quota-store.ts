@@ -22,7 +22,10 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
   readonly #pendingUsage: PendingUsage
   /** The states that result from local decisions. They are kept after an outage, so that a share is granted only once per window. */
   readonly #states: LRUCache<string, QuotaState>
-  #reporting: Promise<void> | undefined
+  /** Charges of local decisions that Redis may also have counted. They are neither reported nor refunded in Redis. */
+  readonly #unreportedCharges = new WeakSet<Charge>()
+  #reporting: Promise<void> = Promise.resolve()
+  #nextReporting: Promise<void> | undefined
 
   /** `replicas`: the number of replicas that share the quotas, 1 or more. `clock`: the local clock of this replica. */
   constructor(
@@ -49,18 +52,14 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
   }
 
   async refund(keyId: string, charge: Charge, rules: QuotaRules): Promise<Quota> {
+    if (this.#unreportedCharges.has(charge)) return this.#refundLocally(keyId, charge, rules)
     try {
       return await this.redis.refund(keyId, charge, rules)
     } catch (error) {
-      const { maybeExecuted } = requireOutage(error)
-      const at = this.redis.now(keyId)
-      const stored = this.#stateAt(keyId, rules, at)
       // Redis may have refunded the request. A second refund would free two requests.
-      if (maybeExecuted) return toUsage(stored, rules, at).quota
+      if (requireOutage(error).maybeExecuted) return toUsage(this.#stateAt(keyId, rules), rules, this.now(keyId)).quota
       this.#addPending(keyId, toPending(rules, charge, { requests: -1 }))
-      const { quota, state } = refund(stored, charge, rules, at)
-      this.#keep(keyId, state, rules, at)
-      return quota
+      return this.#refundLocally(keyId, charge, rules)
     }
   }
 
@@ -76,11 +75,14 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
     this.#addPending(keyId, toPending(rules, windows, { strikes: 1 }))
   }
 
-  /** Reports to Redis what this replica decided locally. Resolves to the number of keys whose usage could not be reported. Never throws. */
+  /** Reports to Redis what this replica decided locally. Resolves to the number of keys whose usage could not be reported. */
   async reportPendingUsage(): Promise<number> {
-    while (this.#reporting) await this.#reporting
-    this.#reporting = this.#reportAll()
-    await this.#reporting.finally(() => (this.#reporting = undefined))
+    this.#nextReporting ??= this.#reporting.then(() => {
+      this.#nextReporting = undefined
+      this.#reporting = this.#reportAll()
+      return this.#reporting
+    })
+    await this.#nextReporting
     return this.#pendingUsage.keyIds.length
   }
 
@@ -99,12 +101,20 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
     if (isStale(keyVersion, stored.keyVersion)) return { kind: 'stale', knownVersion: stored.keyVersion }
     const { verdict, state } = decide(stored, rules, at)
     this.#keep(keyId, { ...state, keyVersion: keyVersion.version }, rules, at)
-    if ('charge' in verdict && !mayBeCounted) this.#addPending(keyId, toPending(rules, verdict.charge, { requests: 1 }))
+    if ('charge' in verdict && mayBeCounted) this.#unreportedCharges.add(verdict.charge)
+    else if ('charge' in verdict) this.#addPending(keyId, toPending(rules, verdict.charge, { requests: 1 }))
     if (state.banLevel > stored.banLevel) this.#addPending(keyId, { ...toPending(rules, state.window, {}), ban: withoutUsage(state) })
     return verdict
   }
 
-  #stateAt(keyId: string, rules: QuotaRules, at: Instant): QuotaState {
+  #refundLocally(keyId: string, charge: Charge, rules: QuotaRules): Quota {
+    const at = this.now(keyId)
+    const { quota, state } = refund(this.#stateAt(keyId, rules, at), charge, rules, at)
+    this.#keep(keyId, state, rules, at)
+    return quota
+  }
+
+  #stateAt(keyId: string, rules: QuotaRules, at = this.now(keyId)): QuotaState {
     const states = { own: this.#states.get(keyId), shared: this.redis.lastState(keyId) }
     return restrictToShare(states, rules, at, this.replicas.count)
   }

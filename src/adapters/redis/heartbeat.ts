@@ -1,3 +1,4 @@
+import { RESTORING_SUFFIX } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
 import type { RedisKeys } from './redis-keys.js'
 
@@ -10,6 +11,8 @@ export interface HeartbeatReply {
   readonly epoch: string
   /** Milliseconds since the epoch began, by the clock of Redis. */
   readonly epochAgeMs: number
+  /** Whether a replica restores what it knows of the shard, or did so recently. */
+  readonly isRestoring: boolean
   /** Number of registered replicas, or 0 if the heartbeat did not register one. */
   readonly replicas: number
 }
@@ -44,10 +47,10 @@ if replicas then
   redis.call('ZREMRANGEBYSCORE', replicas, '-inf', nowMs - ARGV[2])
   count = redis.call('ZCARD', replicas)
 end
-return { epoch, nowMs - beganMs, count }
+return { epoch, nowMs - beganMs, count, redis.call('EXISTS', marker .. '${RESTORING_SUFFIX}') }
 `
 
-type Reply = [epoch: string, epochAgeMs: number, replicas: number]
+type Reply = [epoch: string, epochAgeMs: number, replicas: number, restoring: number]
 type Script = (keyCount: number, ...keysAndArgs: string[]) => Promise<Reply>
 
 /** Commands are defined for a whole client, so this name must differ from those of other scripts. */
@@ -81,6 +84,6 @@ export class Heartbeat {
   }
 }
 
-function toReply([epoch, epochAgeMs, replicas]: Reply): HeartbeatReply {
-  return { epoch, epochAgeMs, replicas }
+function toReply([epoch, epochAgeMs, replicas, restoring]: Reply): HeartbeatReply {
+  return { epoch, epochAgeMs, replicas, isRestoring: restoring > 0 }
 }

@@ -10,7 +10,7 @@ import type { SharedClock } from './shared-clock.js'
 
 /** If more keys are in use, the state of the least recently used ones is unknown when Redis is unavailable or has lost its data. */
 export const MAX_KNOWN_KEYS = 50_000
-/** Longer than it takes all replicas to notice that Redis has lost data, and to restore what they know. */
+/** The time that each replica has to notice that Redis has lost data. Redis is not used before every replica has restored what it knows. */
 const SETTLE_MS = 1_000
 
 /** The clock of a server that takes over may be behind the previous one, so that states that have just expired apply again. */
@@ -41,11 +41,12 @@ export interface KnownStatesOptions {
 
 /**
  * What this replica knows of each key from the last reply of Redis. If Redis has lost data, the circuit breaker stays open until this replica
- * has restored what it knows, and the other replicas had time to do the same.
+ * has restored what it knows, and the other replicas have had time to do the same.
  */
 export class KnownStates {
   readonly #shards = new Map<number, Shard>()
   readonly #options: KnownStatesOptions
+  readonly #settleMs: number
 
   constructor(
     private readonly redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash; readonly keys: RedisKeys },
@@ -53,6 +54,7 @@ export class KnownStates {
     options: KnownStatesOptions,
   ) {
     this.#options = options
+    this.#settleMs = options.settleMs ?? SETTLE_MS
     redis.breaker.addGate((shard, reply) => this.#requireData(shard, reply))
   }
 
@@ -70,20 +72,20 @@ export class KnownStates {
   }
 
   /** Stops using Redis for a shard if its epoch is not the one that this replica knows. */
-  checkEpoch(shard: number, epoch: string): void {
+  openIfEpochChanged(shard: number, epoch: string): void {
     const known = this.#getShard(shard).epoch
     if (known !== undefined && known !== epoch) this.redis.breaker.open(new Error(LOST_DATA), shard)
   }
 
   /** A gate of the circuit breaker: throws until Redis has the data of the shard, as far as replicas know it. */
-  async #requireData(number: number, { epoch, epochAgeMs }: HeartbeatReply): Promise<void> {
+  async #requireData(number: number, { epoch, epochAgeMs, isRestoring }: HeartbeatReply): Promise<void> {
     const shard = this.#getShard(number)
     if (shard.epoch !== epoch) {
       if (shard.epoch !== undefined) await this.#restore(shard, epoch)
       shard.epoch = epoch
       shard.isSettling = true
     }
-    if (epochAgeMs >= (this.#options.settleMs ?? SETTLE_MS)) shard.isSettling = false
+    if (epochAgeMs >= this.#settleMs && !isRestoring) shard.isSettling = false
     if (shard.isSettling) throw new Error(`${LOST_DATA}, and replicas restore what they know`)
   }
 
@@ -91,8 +93,11 @@ export class KnownStates {
     const { breaker, quotaHash } = this.redis
     const sinceMs = this.clock.nowMs() - MAX_CLOCK_STEP_MS
     const valid = [...states.entries()].filter(([, { state, rules }]) => expiresAtMs(state, rules.ban) > sinceMs)
+    const announcement = this.#settleMs > 0 ? { restoringMs: this.#settleMs } : {}
     await inBatches(valid, async ([keyId, { state, rules }]) => {
-      const { outcome } = await breaker.callThrough(() => quotaHash.reconcile(keyId, rules, { epoch, known: [state], isRepair: true }))
+      const { outcome } = await breaker.callThrough(() =>
+        quotaHash.reconcile(keyId, rules, { epoch, known: [state], isRepair: true, ...announcement }),
+      )
       if (outcome === 'epochChanged') throw new Error(LOST_DATA)
     })
     this.#options.onRestore?.(valid.length)

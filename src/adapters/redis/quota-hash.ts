@@ -33,6 +33,8 @@ export interface TakeOptions {
   readonly known?: readonly QuotaState[] | undefined
   /** Replaces a corrupt hash. */
   readonly isRepair?: boolean
+  /** Announces that this replica restores what it knows, for this time. */
+  readonly restoringMs?: number
 }
 
 /** The properties that each operation requires. `take`: rules and version. `reconcile`, `peek`: rules. `announce`: version. `unban`: none. */

@@ -18,6 +18,9 @@ export const FIELDS = {
 /** The first number of a reply. After `epochChanged` and `corrupt`, nothing else follows. */
 export const OUTCOMES = { rejected: 0, done: 1, stale: 2, epochChanged: 3, corrupt: 4 } as const
 
+/** Appended to the epoch marker: a key that exists while a replica restores what it knows. */
+export const RESTORING_SUFFIX = ':restoring'
+
 const NAMES = Object.keys(FIELDS).join(', ')
 const LETTERS = `'${Object.values(FIELDS).join("', '")}'`
 
@@ -35,6 +38,8 @@ local forgetAfterMs = rules and rules.ban.forgetAfterMs or 0
 
 if args.epoch and redis.call('GET', KEYS[2]) ~= args.epoch then return { ${OUTCOMES.epochChanged} } end
 
+if args.restoringMs then redis.call('SET', KEYS[2] .. '${RESTORING_SUFFIX}', 1, 'PX', args.restoringMs) end
+
 local now = args.nowMs
 if not now then
   local time = redis.call('TIME')
@@ -50,8 +55,7 @@ for index = 1, ${Object.keys(FIELDS).length} do
 end
 if isCorrupt then
   if not args.isRepair then return { ${OUTCOMES.corrupt} } end
-  redis.call('DEL', key)
-  stored = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  for index = 1, ${Object.keys(FIELDS).length} do stored[index] = 0 end
 end
 local ${NAMES} = unpack(stored)
 
@@ -102,6 +106,7 @@ local expiryFields = { ${FIELDS.minute} = true, ${FIELDS.day} = true, ${FIELDS.b
 
 local function save()
   local letters, set, unset, isNewExpiry = { ${LETTERS} }, {}, {}, false
+  if isCorrupt then redis.call('DEL', key) end
   for index, value in ipairs({ ${NAMES} }) do
     local letter = letters[index]
     if value ~= stored[index] then

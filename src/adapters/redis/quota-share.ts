@@ -7,7 +7,7 @@ import { mapWindows } from '../../core/window.js'
 /**
  * Returns the state from which this replica, one of `replicas`, decides locally. Requests that it must not grant count as used.
  * `own` is the state that results from its local decisions, in this outage or an earlier one. `shared` is the last state that all replicas
- * shared. The share of a window is the requests that were left in it, or the limit if the window is new, divided by `replicas` and rounded up.
+ * shared. The share of a window is what was left of its limit, or the limit if the window is new, divided by `replicas` and rounded up.
  */
 export function restrictToShare(
   { own, shared }: { readonly own: QuotaState | undefined; readonly shared: QuotaState | undefined },

@@ -122,7 +122,7 @@ export class RedisCircuitBreaker {
     }
   }
 
-  /** Sends one command although the breaker may be open. For gates. Rejects after one second. */
+  /** Sends one command although the breaker may be open. For probes and gates. Rejects if there is no response within one second. */
   callThrough<Reply>(command: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
     return withinMs(PROBE_TIMEOUT_MS, command(this.client))
   }

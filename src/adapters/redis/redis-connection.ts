@@ -8,7 +8,7 @@ import type { RedisClient } from './redis-client.js'
 import { CLUSTER_SHARDS, RedisKeys } from './redis-keys.js'
 
 /** The maximum time that the service waits for Redis when it starts. Includes a second if Redis is new or was restarted. */
-const START_TIMEOUT_MS = 2_000
+export const START_TIMEOUT_MS = 2_000
 
 export interface RedisConnectionOptions {
   /** The prefix of all keys. */

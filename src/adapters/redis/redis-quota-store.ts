@@ -68,8 +68,8 @@ export class RedisQuotaStore implements QuotaStore {
   }
 
   /** Stops using Redis for a shard if its epoch is not the one that this replica knows. */
-  checkEpoch(shard: number, epoch: string): void {
-    this.#knownStates.checkEpoch(shard, epoch)
+  openIfEpochChanged(shard: number, epoch: string): void {
+    this.#knownStates.openIfEpochChanged(shard, epoch)
   }
 
   /** The state of the key in the last reply. */

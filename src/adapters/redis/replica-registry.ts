@@ -37,7 +37,7 @@ export class ReplicaRegistry {
     this.#listeners.push(listener)
   }
 
-  /** Registers this replica, and renews the registration until it is closed. Resolves after the first attempt. May be called repeatedly. */
+  /** Registers this replica, and renews the registration until `close`. Resolves after the first attempt. May be called repeatedly. */
   async start(): Promise<void> {
     if (this.#timer) return
     this.#timer = setInterval(() => void this.#beat(), HEARTBEAT_MS).unref()
@@ -60,7 +60,7 @@ export class ReplicaRegistry {
   async #beat(): Promise<void> {
     const reply = await this.#call(() => this.redis.heartbeat.register(this.#replicaId))
     if (!reply) return
-    if (this.#lastReply?.epoch !== reply.epoch) this.#heldHeartbeats = HELD_HEARTBEATS
+    if (this.#lastReply && this.#lastReply.epoch !== reply.epoch) this.#heldHeartbeats = HELD_HEARTBEATS
     this.#heldHeartbeats -= 1
     const isHeld = this.#heldHeartbeats >= 0 && this.#lastReply !== undefined
     this.#lastReply = { ...reply, replicas: Math.max(reply.replicas, isHeld ? this.count : 0) }

@@ -24,7 +24,10 @@ export type Admission =
 /** A key may change while its record is read again. */
 const MAX_ATTEMPTS = 5
 
-/** Authenticates the caller and charges one request. Once the signal is aborted, charges nothing and throws the signal's reason. */
+/**
+ * Authenticates the caller and charges one request. If the signal is aborted, throws its reason: starts no charge, and
+ * refunds one that is in flight.
+ */
 export type Admit = (credentials: Credentials, signal?: AbortSignal) => Promise<Admission>
 
 export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: ApiKeyVerifier; quotas: QuotaStore; plans: Plans }): Admit {

@@ -49,7 +49,7 @@ describe('a MongoDB', function () {
   }
 
   describe(`that responds after ${RESPONSE_DELAY_MS} ms`, () => {
-    it(`is hit once per request and keeps its connections, and each request fails within 2 s`, async () => {
+    it('gets one query per request and keeps its connections, and each request fails within 2 s', async () => {
       findDelayMs = 200
       await Promise.all(Array.from({ length: REQUESTS }, () => pets.find(1n)))
       const before = { finds: stub.received('find').length, connections }
@@ -69,7 +69,7 @@ describe('a MongoDB', function () {
     })
   })
 
-  it('that does not respond is hit once per request, also after the connection counts as broken', async () => {
+  it('that does not respond gets one query per request, even after the connection counts as broken', async () => {
     findDelayMs = 60_000
     expect(await rejection(pets.find(1n))).to.be.instanceOf(StoreUnavailable)
     const open = stub.openConnections

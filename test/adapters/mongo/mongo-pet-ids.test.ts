@@ -91,8 +91,23 @@ describe('the pet IDs from MongoDB, in blocks', () => {
     }
   })
 
+  const insertPet = (id: bigint) => getPetCollection(db).insertOne({ _id: id, name: 'Rex', categoryId: 7n, status: 'sold' })
+
+  it('are not skipped if another replica reserves a block and adds a pet while this one reserves a block', async () => {
+    const [connection, other] = [data.connect(), new MongoPetIds(data.connect(), BLOCK_SIZE)]
+    await other.next()
+    const call = connection.call.bind(connection)
+    let calls = 0
+    connection.call = async (...args) => {
+      calls += 1
+      if (calls > 1) for (let id = 0; id < BLOCK_SIZE; id++) await insertPet(await other.next())
+      return call(...args)
+    }
+    expect(Number(await new MongoPetIds(connection, BLOCK_SIZE).next())).to.be.below(1_000)
+    expect(calls).to.be.above(1)
+  })
+
   describe('whose counter was restored from a backup', () => {
-    const insertPet = (id: bigint) => getPetCollection(db).insertOne({ _id: id, name: 'Rex', categoryId: 7n, status: 'sold' })
     const restore = (last: bigint) => db.collection<StoredCounter>('counters').updateOne({ _id: 'pets' }, { $set: { last } })
 
     it('are above all pets, and above the blocks that running replicas have reserved', async () => {

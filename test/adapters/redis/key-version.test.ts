@@ -11,6 +11,7 @@ import { makeChangeApiKeyPlan } from '../../../src/core/use-cases/change-api-key
 import { makeRevokeApiKey } from '../../../src/core/use-cases/revoke-api-key.js'
 import { makeShowApiKey } from '../../../src/core/use-cases/show-api-key.js'
 import { makeUnbanApiKey } from '../../../src/core/use-cases/unban-api-key.js'
+import { getMinutePhaseSeconds } from '../../../src/core/window.js'
 import { anApiKey, somePlans } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
@@ -42,6 +43,8 @@ describe('on replicas that have cached the record of a key,', function () {
     const { secret: generatedSecret, ...publicPart } = new CryptoApiKeySecrets().generate()
     secret = generatedSecret
     key = anApiKey('one', publicPart)
+    // The start of a minute of the key, which then does not end during a test.
+    clock.advanceSeconds(60 - ((clock.nowMs() / 1000 + getMinutePhaseSeconds(key.keyId)) % 60))
     await store.insert(key)
     replicas = await inParallel(2, () => aReplica())
   })

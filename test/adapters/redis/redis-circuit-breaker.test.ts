@@ -302,7 +302,7 @@ function someOptions(client: RedisClient): RedisCircuitBreakerOptions {
     shardCount: 1,
     async probe() {
       await client.set('probe', '1')
-      return { epoch: 'one', epochAgeMs: 0, replicas: 0 }
+      return { epoch: 'one', epochAgeMs: 0, isRestoring: false, replicas: 0 }
     },
     replaceConnection: () => client.disconnect(true),
   }

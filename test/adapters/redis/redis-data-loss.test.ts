@@ -107,6 +107,28 @@ describe('a Redis that has lost its data', function () {
     expect(await Promise.all(keyIds.map((keyId) => observer.hash(keyId)))).to.deep.equal(before)
   })
 
+  it('is not used while a replica that knows many keys restores them, although the others have settled', async () => {
+    const [knowing, other] = (await someReplicas(2, { settleMs: 300 })) as [RedisReplica, RedisReplica]
+    await inParallel(4_000, (index) => take(knowing, `key_${index}`))
+    await take(other)
+    let usedWhenOtherIsUp: number | undefined
+    other.connection.breaker.onChange((isUp) => {
+      if (isUp) usedWhenOtherIsUp ??= knowing.restored.length
+    })
+    // Slower than the settle time.
+    const { quotaHash } = knowing.connection
+    const reconcile = quotaHash.reconcile.bind(quotaHash)
+    quotaHash.reconcile = async (...args) => {
+      const reply = await reconcile(...args)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      return reply
+    }
+    await observer.client.flushall()
+    await untilRestored([knowing, other])
+    expect(usedWhenOtherIsUp).to.equal(1)
+    expect((await take(other, 'key_3999')).quota.day.remaining).to.equal(998)
+  })
+
   it('grants nothing twice: a Free key gets 60 of a minute, although Redis is emptied twice', async () => {
     const replicas = await someReplicas(3, { settleMs: 600 })
     await Promise.all(replicas.map((replica) => untilUp(replica)))

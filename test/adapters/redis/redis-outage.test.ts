@@ -297,6 +297,19 @@ describe('the quotas of a replica while Redis is unavailable', function () {
       await untilUsed(26, 26)
     })
 
+    it('does not refund a request that Redis may never have counted', async () => {
+      const replica = await aReplica({}, redis.url)
+      await inParallel(5, () => take(replica))
+      await redis.freeze()
+      const uncertain = await take(replica)
+      await redis.kill()
+      await replica.quotas.refund(KEY, requireCharge(uncertain), FREE)
+      await redis.start()
+      await untilUp(replica)
+      await replica.fallback.reportPendingUsage()
+      expect(await observer.used(KEY)).to.deep.equal([5, 5])
+    })
+
     it('counts each refund once', async () => {
       const replica = await aReplica()
       const charges = (await inParallel(10, () => take(replica))).map(requireCharge)

@@ -115,7 +115,7 @@ export class Ledger {
     for (const window of this.windows.values()) window.unreported += window.shares.get(name)?.granted ?? 0
   }
 
-  addUnansweredReport(keyId: string, { window, used }: UsageDelta): void {
+  addUnconfirmedReport(keyId: string, { window, used }: UsageDelta): void {
     for (const each of this.#windowsOf(keyId, window)) {
       each.unreported += Math.max(0, used[each.name])
     }

@@ -26,6 +26,8 @@ export interface RedisData {
   readonly epochs: Map<string, string>
   /** The time of each registration, by the ID of the replica. */
   readonly replicas: Map<string, number>
+  /** Until when a replica restores what it knows, by epoch marker. */
+  readonly restoringUntilMs: Map<string, number>
 }
 
 /** What an operation did to a hash. */
@@ -49,7 +51,7 @@ const EMPTY: QuotaState = {
 const NO_RULES = { forgetAfterMs: 0 } as QuotaRules['ban']
 
 export function anEmptyDatabase(): RedisData {
-  return { hashes: new Map(), epochs: new Map(), replicas: new Map() }
+  return { hashes: new Map(), epochs: new Map(), replicas: new Map(), restoringUntilMs: new Map() }
 }
 
 /** Does what the scripts of `QuotaHash` and `Heartbeat` do, with the functions of the core. Defects are planted by overriding its methods. */
@@ -64,6 +66,7 @@ export class ScriptModel {
   quota(key: string, epochKey: string, json: string): number[] {
     const args = JSON.parse(json) as QuotaScriptArguments
     if (args.epoch !== undefined && this.isEpochChanged(args.epoch, this.data.epochs.get(epochKey))) return [OUTCOMES.epochChanged]
+    if (args.restoringMs !== undefined) this.data.restoringUntilMs.set(epochKey, this.nowMs() + args.restoringMs)
     const at = { nowMs: args.nowMs ?? this.nowMs(), phaseSeconds: args.phaseSeconds }
     const found = this.#read(key)
     if (found === 'corrupt' && args.isRepair !== true) return [OUTCOMES.corrupt]
@@ -75,7 +78,7 @@ export class ScriptModel {
     return [OUTCOMES[outcome], at.nowMs, ...toFields(state)]
   }
 
-  heartbeat(keyCount: number, marker: string, ...[, replicaId, ttlMs]: string[]): [string, number, number] {
+  heartbeat(keyCount: number, marker: string, ...[, replicaId, ttlMs]: string[]): [string, number, number, number] {
     const { epochs, replicas } = this.data
     const nowMs = this.nowMs()
     let epoch = epochs.get(marker) ?? ''
@@ -85,7 +88,8 @@ export class ScriptModel {
       replicas.set(replicaId ?? '', nowMs)
       for (const [id, registeredMs] of replicas) if (registeredMs <= nowMs - Number(ttlMs)) replicas.delete(id)
     }
-    return [epoch, nowMs - toBeganMs(epoch), keyCount > 1 ? replicas.size : 0]
+    const isRestoring = nowMs < (this.data.restoringUntilMs.get(marker) ?? 0)
+    return [epoch, nowMs - toBeganMs(epoch), keyCount > 1 ? replicas.size : 0, isRestoring ? 1 : 0]
   }
 
   corrupt(key: string): void {

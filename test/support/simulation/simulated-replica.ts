@@ -1,5 +1,6 @@
 import { FallbackQuotaStore } from '../../../src/adapters/redis/fallback-quota-store.js'
 import { Heartbeat } from '../../../src/adapters/redis/heartbeat.js'
+import { START_TIMEOUT_MS } from '../../../src/adapters/redis/redis-connection.js'
 import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisCircuitBreaker, RedisUnavailable } from '../../../src/adapters/redis/redis-circuit-breaker.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
@@ -13,15 +14,12 @@ import type { StaleKeyRecord } from '../../../src/core/ports/quota-store.js'
 import type { KeyVersion, Quota, QuotaRules, Verdict } from '../../../src/core/quota.js'
 import type { SimulatedClient } from './simulated-client.js'
 
-/** As in the service. */
-const START_TIMEOUT_MS = 1_500
-
 /** Remembers who decided each request, and notes reports that got no response. Each request has its own rules object. */
 export class ObservedQuotaStore extends RedisQuotaStore {
   readonly decidedByRedis = new WeakSet<QuotaRules>()
   readonly decidedLocally = new WeakSet<QuotaRules>()
   readonly maybeCounted = new WeakSet<QuotaRules>()
-  onUnansweredReport: (keyId: string, report: Report) => void = () => undefined
+  onUnconfirmedReport: (keyId: string, report: Report) => void = () => undefined
 
   override async take(keyId: string, rules: QuotaRules, version: KeyVersion, report: Report = {}): Promise<Verdict | StaleKeyRecord> {
     try {
@@ -32,7 +30,7 @@ export class ObservedQuotaStore extends RedisQuotaStore {
       this.decidedLocally.add(rules)
       if (error instanceof RedisUnavailable && error.maybeExecuted) {
         this.maybeCounted.add(rules)
-        this.onUnansweredReport(keyId, report)
+        this.onUnconfirmedReport(keyId, report)
       }
       throw error
     }
@@ -42,7 +40,7 @@ export class ObservedQuotaStore extends RedisQuotaStore {
     try {
       return await super.reconcile(keyId, rules, report)
     } catch (error) {
-      if (error instanceof RedisUnavailable && error.maybeExecuted) this.onUnansweredReport(keyId, report)
+      if (error instanceof RedisUnavailable && error.maybeExecuted) this.onUnconfirmedReport(keyId, report)
       throw error
     }
   }
@@ -90,7 +88,7 @@ export class SimulatedReplica {
     })
     this.registry = new ReplicaRegistry({ breaker: this.breaker, heartbeat }, expectedReplicas)
     this.store = new Store({ breaker: this.breaker, quotaHash: this.quotaHash, keys }, clock, options)
-    this.registry.onHeartbeat(({ epoch }) => this.store.checkEpoch(0, epoch))
+    this.registry.onHeartbeat(({ epoch }) => this.store.openIfEpochChanged(0, epoch))
     this.fallback = new Fallback(this.store, this.#watchCount(count), clock)
     this.quotas = new RejectionCache(this.fallback)
     change?.(this)

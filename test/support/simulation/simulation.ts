@@ -241,7 +241,7 @@ export class Simulation {
     }
     this.#added += 1
     const replica = new SimulatedReplica(`replica ${this.#added}`, client, this.#keys, clock, 10, this.parts)
-    replica.store.onUnansweredReport = (keyId, { delta }) => delta && this.ledger.addUnansweredReport(keyId, delta)
+    replica.store.onUnconfirmedReport = (keyId, { delta }) => delta && this.ledger.addUnconfirmedReport(keyId, delta)
     this.#track(replica.start())
     return did(() => this.replicas.push(replica))
   }

@@ -51,6 +51,11 @@ export class Metrics {
     'Connections closed on arrival because MAX_CONNECTIONS was reached',
   )
 
+  constructor() {
+    // Otherwise, the metrics would be missing until the first change.
+    for (const to of ['up', 'down']) for (const changes of [this.#redisChanges, this.#mongoChanges]) changes.inc({ to }, 0)
+  }
+
   #makeCounter<Label extends string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> {
     return new Counter({ name, help, labelNames, registers: [this.registry] })
   }

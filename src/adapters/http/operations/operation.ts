@@ -51,7 +51,7 @@ export interface OperationResponse {
   readonly json?: string
 }
 
-/** Must not change `ctx`, because the response may have been sent at the deadline. */
+/** Must not change the response in `ctx`, because it may have been sent at the deadline. Returns its parts instead. */
 export type Handler = (ctx: Context, call: Call) => Promise<OperationResponse>
 
 /** An operation whose handler has its dependencies. */

@@ -1,7 +1,10 @@
 import { StoreUnavailable } from '../../../core/errors.js'
 
-/** The time in which a request is served, without the time in which its body arrives. Longer than one call to a store. */
-const SERVICE_TIMEOUT_MS = 2_000
+/**
+ * The time in which a request is served, without the time in which its body arrives. Longer than one call to a store. Leaves time for the
+ * refund and the response within 2 s.
+ */
+const SERVICE_TIMEOUT_MS = 1_850
 
 /** Limits the time in which one request is served. Call `end` when the request has a result. */
 export class Deadline {
