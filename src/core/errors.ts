@@ -1,8 +1,18 @@
+/** An error that is no defect. It has no stack trace, because collecting one takes longer than the rest of a rejected request. */
+export class ExpectedError extends Error {
+  constructor(message?: string, options?: ErrorOptions) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(message, options)
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
 /**
  * An error that callers can expect, such as a violated business rule or an outage. `code` is stable and machine-readable; adapters map it to
  * their own responses.
  */
-export abstract class DomainError extends Error {
+export abstract class DomainError extends ExpectedError {
   abstract readonly code: string
 }
 

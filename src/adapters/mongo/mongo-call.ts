@@ -24,9 +24,11 @@ export const SERVER_TIME_LIMIT = { maxTimeMS: CALL_TIMEOUT_MS }
 
 /** Runs one operation. Throws `StoreUnavailable` during an outage and after `timeoutMs`. It is then unknown whether a write took place. */
 export async function callMongo<Value>(operation: () => Promise<Value>, timeoutMs = CALL_TIMEOUT_MS): Promise<Value> {
-  const timeout = new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)
+  const fallback = () => {
+    throw new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)
+  }
   try {
-    return await pTimeout(operation(), { milliseconds: timeoutMs, message: timeout })
+    return await pTimeout(operation(), { milliseconds: timeoutMs, fallback })
   } catch (error) {
     if (!isOutage(error)) throw error
     throw new StoreUnavailable('MongoDB is unavailable', { cause: error })

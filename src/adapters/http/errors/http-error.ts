@@ -1,4 +1,4 @@
-import { DomainError } from '../../../core/errors.js'
+import { DomainError, ExpectedError } from '../../../core/errors.js'
 import type { ErrorCode } from './error-catalogue.js'
 import { ERROR_CATALOGUE } from './error-catalogue.js'
 
@@ -10,7 +10,7 @@ interface HttpErrorOptions {
 }
 
 /** A 4xx or 5xx response. `handleErrors` sends it. */
-export class HttpError extends Error {
+export class HttpError extends ExpectedError {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
 
