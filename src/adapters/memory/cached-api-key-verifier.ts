@@ -1,3 +1,4 @@
+import type { Cancellation } from '../../core/cancellation.js'
 import { LRUCache } from 'lru-cache'
 import type { LimitFunction } from 'p-limit'
 import pLimit from 'p-limit'
@@ -53,7 +54,7 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
     })
   }
 
-  async verify(secret: string, address: string, signal?: AbortSignal): Promise<Verification> {
+  async verify(secret: string, address: string, signal?: Cancellation): Promise<Verification> {
     const secretHash = this.ports.secrets.hash(secret)
     if (secretHash === undefined) return this.#countFailure(address)
     const key = this.#records.get(secretHash)?.key
@@ -65,7 +66,7 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
   }
 
   /** If a lookup of the IP address fails with an outage, the lookups that wait for a slot fail with the same error. */
-  async #lookUpWithinLimit(secretHash: string, address: string, signal?: AbortSignal): Promise<Verification> {
+  async #lookUpWithinLimit(secretHash: string, address: string, signal?: Cancellation): Promise<Verification> {
     const limiter = this.#limiters.get(address) ?? { limit: pLimit(MAX_LOOKUPS_PER_ADDRESS), pendingLookups: 0 }
     this.#limiters.set(address, limiter)
     const { lastOutage } = limiter
@@ -89,7 +90,7 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
    * Counts the failure before it frees the slot, so that the next lookup sees the count. This bounds the number of lookups beyond the failure
    * limit.
    */
-  async #lookUp(secretHash: string, address: string, signal?: AbortSignal): Promise<Verification> {
+  async #lookUp(secretHash: string, address: string, signal?: Cancellation): Promise<Verification> {
     if (!this.#foundBefore.has(secretHash)) {
       const quota = await this.ports.failedAuthentications.peek(address)
       if (quota.remaining === 0) return { kind: 'locked-out', quota }

@@ -1,3 +1,4 @@
+import type { Cancellation } from '../cancellation.js'
 import type { AddressQuota } from '../address-quota.js'
 import type { ApiKey } from '../api-key.js'
 
@@ -25,7 +26,7 @@ export interface ApiKeyVerifier {
    *
    * Once `signal` is aborted, starts no lookup and throws the signal's reason. A lookup in flight continues, because others may wait for it.
    */
-  verify(secret: string, address: string, signal?: AbortSignal): Promise<Verification>
+  verify(secret: string, address: string, signal?: Cancellation): Promise<Verification>
 
   /** Drops the cached record, so that the next verification reads it again. The key still counts as found before. */
   forget(secretHash: string): void

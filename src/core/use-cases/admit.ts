@@ -1,3 +1,4 @@
+import type { Cancellation } from '../cancellation.js'
 import type { ApiKey } from '../api-key.js'
 import { StoreUnavailable } from '../errors.js'
 import type { Plans } from '../plan.js'
@@ -28,7 +29,7 @@ const MAX_ATTEMPTS = 5
  * Authenticates the caller and charges one request. If the signal is aborted, throws its reason: starts no charge, and
  * refunds one that is in flight.
  */
-export type Admit = (credentials: Credentials, signal?: AbortSignal) => Promise<Admission>
+export type Admit = (credentials: Credentials, signal?: Cancellation) => Promise<Admission>
 
 export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: ApiKeyVerifier; quotas: QuotaStore; plans: Plans }): Admit {
   const { authenticate, apiKeyVerifier, quotas, plans } = ports
@@ -50,7 +51,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
     throw new StoreUnavailable(`The API key changed during each of ${MAX_ATTEMPTS} reads`)
   }
 
-  async function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict, signal?: AbortSignal): Promise<Admission> {
+  async function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict, signal?: Cancellation): Promise<Admission> {
     if (!('charge' in verdict)) return { kind: 'decided', key, verdict }
     const refund = () => quotas.refund(key.keyId, verdict.charge, rules)
     if (signal?.aborted) await refund()

@@ -1,3 +1,4 @@
+import type { Cancellation } from '../cancellation.js'
 import type { AddressQuota } from '../address-quota.js'
 import type { ApiKeyVerifier, Verification } from '../ports/api-key-verifier.js'
 import type { FailedAuthentications } from '../ports/failed-authentications.js'
@@ -15,7 +16,7 @@ export interface Credentials {
 }
 
 /** Once the signal is aborted, starts no lookup and throws the signal's reason. */
-export type Authenticate = (credentials: Credentials, signal?: AbortSignal) => Promise<Authentication>
+export type Authenticate = (credentials: Credentials, signal?: Cancellation) => Promise<Authentication>
 
 export function makeAuthenticate(ports: { apiKeyVerifier: ApiKeyVerifier; failedAuthentications: FailedAuthentications }): Authenticate {
   const { apiKeyVerifier, failedAuthentications } = ports

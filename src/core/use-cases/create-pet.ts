@@ -1,3 +1,4 @@
+import type { Cancellation } from '../cancellation.js'
 import { IdempotencyKeyReused, StoreUnavailable } from '../errors.js'
 import type { NewPet, Pet } from '../pet.js'
 import type { IdempotencyScope, IdempotencyStore } from '../ports/idempotency-store.js'
@@ -11,7 +12,7 @@ export interface PetCreation {
 }
 
 /** With a scope, retries create the pet only once. Throws `IdempotencyKeyReused` if the scope was used for a different pet. Starts no write after the signal is aborted. */
-export type CreatePet = (newPet: NewPet, scope?: IdempotencyScope, signal?: AbortSignal) => Promise<PetCreation>
+export type CreatePet = (newPet: NewPet, scope?: IdempotencyScope, signal?: Cancellation) => Promise<PetCreation>
 
 export function makeCreatePet(ports: { pets: PetStore; petIds: PetIds; idempotency: IdempotencyStore }): CreatePet {
   return async (newPet, scope, signal) => {

@@ -20,16 +20,16 @@ describe('the deadline of a request', () => {
     expect(await rejection(deadline.race(() => Promise.reject(error)))).to.equal(error)
   })
 
-  it('aborts its signal and throws StoreUnavailable when the time is over, and not earlier', async () => {
+  it('is aborted and throws StoreUnavailable when the time is over, and not earlier', async () => {
     const deadline = new Deadline(TIMEOUT_MS)
     const outcome = rejection(deadline.race(never))
     mock.timers.tick(TIMEOUT_MS - 1)
-    expect(deadline.signal.aborted).to.equal(false)
+    expect(deadline.aborted).to.equal(false)
     mock.timers.tick(1)
-    expect(deadline.signal.aborted).to.equal(true)
+    expect(deadline.aborted).to.equal(true)
     expect(await outcome)
       .to.be.instanceOf(StoreUnavailable)
-      .and.equal(deadline.signal.reason)
+      .and.equal(deadline.reason)
   })
 
   it('applies to all work of the request together, and starts none after it', async () => {
@@ -53,17 +53,37 @@ describe('the deadline of a request', () => {
       mock.timers.tick(10 * TIMEOUT_MS)
       gate.open()
       await paused.catch(() => undefined)
-      expect(deadline.signal.aborted).to.equal(false)
+      expect(deadline.aborted).to.equal(false)
       mock.timers.tick(TIMEOUT_MS)
-      expect(deadline.signal.aborted).to.equal(true)
+      expect(deadline.aborted).to.equal(true)
     })
   }
+
+  it('counts the time before and after a pause', async () => {
+    let nowMs = 5_000
+    const now = mock.method(performance, 'now', () => nowMs)
+    const pass = (ms: number) => {
+      nowMs += ms
+      mock.timers.tick(ms)
+    }
+    try {
+      const deadline = new Deadline(TIMEOUT_MS)
+      pass(600)
+      await deadline.pauseDuring(async () => pass(10 * TIMEOUT_MS))
+      pass(399)
+      expect(deadline.aborted).to.equal(false)
+      pass(1)
+      expect(deadline.aborted).to.equal(true)
+    } finally {
+      now.mock.restore()
+    }
+  })
 
   it('does not pass once the request has ended', () => {
     const deadline = new Deadline(TIMEOUT_MS)
     deadline.end()
     mock.timers.tick(10 * TIMEOUT_MS)
-    expect(deadline.signal.aborted).to.equal(false)
+    expect(deadline.aborted).to.equal(false)
   })
 
   it('causes no unhandled rejection, whether work fails afterwards or nothing waits for it', async () => {

@@ -1,3 +1,4 @@
+import type { Cancellation } from '../../../core/cancellation.js'
 import type { Context } from 'koa'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
 import type { ErrorResponseName } from '../openapi/error-responses.js'
@@ -38,7 +39,7 @@ export interface Call {
   /** The ID of the caller's API key. */
   readonly keyId: string
   /** Aborts at the deadline of the request. */
-  readonly signal: AbortSignal
+  readonly signal: Cancellation
   /** Runs work whose time does not count toward the deadline. */
   readonly pauseDeadline: <Value>(work: () => Promise<Value>) => Promise<Value>
 }

@@ -1,3 +1,4 @@
+import type { Cancellation } from '../../../core/cancellation.js'
 import { StoreUnavailable } from '../../../core/errors.js'
 
 /**
@@ -6,40 +7,41 @@ import { StoreUnavailable } from '../../../core/errors.js'
  */
 const SERVICE_TIMEOUT_MS = 1_850
 
-/** Limits the time in which one request is served. Call `end` when the request has a result. */
-export class Deadline {
-  readonly #controller = new AbortController()
-  readonly #passed: Promise<never>
+/** Limits the time in which one request is served. Call `end` when the request has a result. Cheaper than an `AbortController`. */
+export class Deadline implements Cancellation {
+  /** Undefined until the deadline. */
+  reason: StoreUnavailable | undefined
   #fail: (reason: StoreUnavailable) => void = () => undefined
   #timer: NodeJS.Timeout | undefined
   #startedMs = 0
 
   constructor(private remainingMs = SERVICE_TIMEOUT_MS) {
-    this.#passed = new Promise((_, reject) => {
-      this.#fail = reject
-    })
-    // Without a race, nothing else handles the rejection.
-    this.#passed.catch(() => undefined)
     this.#start()
   }
 
-  /** Aborts at the deadline, with `StoreUnavailable` as the reason. */
-  get signal(): AbortSignal {
-    return this.#controller.signal
+  get aborted(): boolean {
+    return this.reason !== undefined
+  }
+
+  throwIfAborted(): void {
+    if (this.reason) throw this.reason
   }
 
   /**
    * Resolves like `work`. Throws `StoreUnavailable` at the deadline: what is then still running must not use the request or the response, and
-   * its outcome is ignored.
+   * its outcome is ignored. One race at a time.
    */
-  async race<Value>(work: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
-    this.signal.throwIfAborted()
-    return Promise.race([work(this.signal), this.#passed])
+  async race<Value>(work: (cancellation: Cancellation) => Promise<Value>): Promise<Value> {
+    this.throwIfAborted()
+    return new Promise((resolve, reject) => {
+      this.#fail = reject
+      work(this).then(resolve, reject)
+    })
   }
 
   /** Runs the work without counting its time. */
   async pauseDuring<Value>(work: () => Promise<Value>): Promise<Value> {
-    this.signal.throwIfAborted()
+    this.throwIfAborted()
     this.end()
     this.remainingMs -= performance.now() - this.#startedMs
     try {
@@ -56,9 +58,8 @@ export class Deadline {
   #start(): void {
     this.#startedMs = performance.now()
     this.#timer = setTimeout(() => {
-      const reason = new StoreUnavailable('The request was not served in time')
-      this.#controller.abort(reason)
-      this.#fail(reason)
+      this.reason = new StoreUnavailable('The request was not served in time')
+      this.#fail(this.reason)
     }, this.remainingMs)
   }
 }
