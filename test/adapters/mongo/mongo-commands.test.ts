@@ -28,7 +28,7 @@ const REQUEST_METHODS: Readonly<Record<string, [string[], (mongo: MongoConnectio
   'MongoPetStore.find': [['find'], (mongo) => new MongoPetStore(mongo).find(1n)],
   'MongoPetStore.list': [['find'], (mongo) => new MongoPetStore(mongo).list({ limit: 5, status: 'sold', after: 1n })],
   'MongoOrderStore.list': [['find'], (mongo) => new MongoOrderStore(mongo).list({ limit: 5 })],
-  'MongoPetIds.next': [['findAndModify', 'insert', 'findAndModify', 'find'], (mongo) => new MongoPetIds(mongo, 1).next()],
+  'MongoPetIds.next': [['find', 'findAndModify', 'insert', 'findAndModify'], (mongo) => new MongoPetIds(mongo, 1).next()],
   'MongoIdempotencyStore.claim': [
     ['insert', 'findAndModify'],
     (mongo) => new MongoIdempotencyStore(mongo, clock).claim({ keyId: 'key_one', idempotencyKey: 'taken' }, RECORD),
