@@ -46,19 +46,14 @@ export function makeRouting({ operations, publicRoutes, publicUrl, clock, report
   }
   for (const operation of operations) register(operation.operationId, operation.method, toRoute(operation, publicUrl, clock))
   for (const { path, handle } of publicRoutes) register(path, 'get', { template: path, headers: {}, respond: handle })
-  const allowByTemplate = new Map(
-    [...routes.values()].map(({ template }) => [
-      template,
-      toAllow(router.stack.filter(({ name }) => routes.get(name ?? '')?.template === template)),
-    ]),
-  )
+  const allowByTemplate: Record<string, string> = {}
 
   const match = (path: string, method: string): MatchedRoute | undefined => {
     const matches = router.match(path, method)
     const [layer] = matches.pathAndMethod
     const [route, ...others] = (layer ? [layer] : matches.path).flatMap(({ name }) => routes.get(name ?? '') ?? [])
     if (!route) return undefined
-    const allow = allowByTemplate.get(route.template) ?? ''
+    const allow = (allowByTemplate[route.template] ??= toAllow(matches.path))
     if (layer) return { ...route, allow, respond: (ctx) => route.respond(ctx, layer.params(path, layer.captures(path))) }
     const headers = others.reduce((all, other) => ({ ...all, ...other.headers }), route.headers)
     return { template: route.template, headers, allow }
