@@ -36,8 +36,6 @@ export async function serve(config: Config): Promise<void> {
   if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and connecting to MongoDB and Redis')
   await prepareBackingServices(parts)
   if (!health.startAccepting()) return
-  // The log is buffered, and its first lines belong before the notice.
-  await new Promise<void>((resolve) => log.flush(() => resolve()))
   process.stdout.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
 }
 

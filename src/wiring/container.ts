@@ -21,10 +21,7 @@ export function makeContainer(config: Config, logDestination: DestinationStream 
   return container
 }
 
-/** If the reader of standard output stalls, lines beyond this are dropped. */
-const MAX_BUFFERED_LOG_BYTES = 16 * 1024 * 1024
-
 /** Standard output. Lines are written together, at the latest after 100 ms, and when the process exits. */
 function makeLogDestination(): DestinationStream {
-  return pino.destination({ dest: 1, sync: false, minLength: 4_096, maxLength: MAX_BUFFERED_LOG_BYTES, periodicFlush: 100 })
+  return pino.destination({ dest: 1, sync: false, minLength: 4_096, periodicFlush: 100 })
 }
