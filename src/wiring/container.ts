@@ -1,6 +1,5 @@
 import { Container } from 'inversify'
 import type { DestinationStream } from 'pino'
-import { pino } from 'pino'
 import type { Config } from '../config.js'
 import { apiKeysModule } from './api-keys.js'
 import { httpModule } from './http.js'
@@ -11,7 +10,7 @@ import { CommandParts, ServiceParts } from './parts.js'
 import { redisModule } from './redis.js'
 
 /** Wires the parts for embedded or distributed mode. Every part is a singleton and is created when it is first needed. */
-export function makeContainer(config: Config, logDestination: DestinationStream = makeLogDestination()): Container {
+export function makeContainer(config: Config, logDestination: DestinationStream = process.stdout): Container {
   const container = new Container({ defaultScope: 'Singleton' })
   container.load(nodeModule(config, logDestination), apiKeysModule(config), httpModule(config))
   if (config.distributed) container.load(mongoModule(config, config.distributed), redisModule(config, config.distributed))
@@ -19,9 +18,4 @@ export function makeContainer(config: Config, logDestination: DestinationStream 
   container.bind(ServiceParts).toSelf()
   container.bind(CommandParts).toSelf()
   return container
-}
-
-/** Standard output. Lines are written together, at the latest after 100 ms, and when the process exits. */
-function makeLogDestination(): DestinationStream {
-  return pino.destination({ dest: 1, sync: false, minLength: 4_096, periodicFlush: 100 })
 }
