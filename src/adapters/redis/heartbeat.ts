@@ -1,5 +1,6 @@
 import { RESTORING_SUFFIX } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
+import { defineScript } from './redis-client.js'
 import type { RedisKeys } from './redis-keys.js'
 
 /** A registration that is not renewed expires after this time. */
@@ -51,22 +52,16 @@ return { epoch, nowMs - beganMs, count, redis.call('EXISTS', marker .. '${RESTOR
 `
 
 type Reply = [epoch: string, epochAgeMs: number, replicas: number, restoring: number]
-type Script = (keyCount: number, ...keysAndArgs: string[]) => Promise<Reply>
-
-/** Commands are defined for a whole client, so this name must differ from those of other scripts. */
-const COMMAND = 'petstoreHeartbeat'
 
 /** Errors of the Redis client are passed on. */
 export class Heartbeat {
-  readonly #script: Script
+  readonly #script: (keyCount: number, ...keysAndArgs: string[]) => Promise<Reply>
 
   constructor(
     private readonly client: RedisClient,
     private readonly keys: RedisKeys,
   ) {
-    client.defineCommand(COMMAND, { lua: HEARTBEAT_SCRIPT })
-    const command = (client as unknown as Record<typeof COMMAND, Script>)[COMMAND]
-    this.#script = command.bind(client)
+    this.#script = defineScript(client, 'petstoreHeartbeat', { lua: HEARTBEAT_SCRIPT })
   }
 
   /** Reads the epoch of a shard. Fails whenever decisions for the shard fail. */

@@ -33,6 +33,13 @@ interface Shard {
   readonly states: LRUCache<string, KnownState>
 }
 
+/** The parts of a connection that quotas use. */
+export interface QuotaRedis {
+  readonly breaker: RedisCircuitBreaker
+  readonly quotaHash: QuotaHash
+  readonly keys: RedisKeys
+}
+
 export interface KnownStatesOptions {
   /** Called with the number of keys after this replica has restored what it knew. */
   readonly onRestore?: (keyCount: number) => void
@@ -49,7 +56,7 @@ export class KnownStates {
   readonly #settleMs: number
 
   constructor(
-    private readonly redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash; readonly keys: RedisKeys },
+    private readonly redis: QuotaRedis,
     private readonly clock: SharedClock,
     options: KnownStatesOptions,
   ) {

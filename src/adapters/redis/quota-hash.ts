@@ -5,6 +5,7 @@ import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
 import { FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
+import { defineScript } from './redis-client.js'
 import type { RedisKeys } from './redis-keys.js'
 
 /** The state in a reply, and the time of the reply on the clock that quota decisions use. `done` for `take`: the request was charged. */
@@ -44,17 +45,13 @@ interface ScriptArguments extends TakeOptions, Partial<KeyVersion> {
 }
 
 type ScriptReply = [outcome: number, nowMs: number, ...fields: number[]]
-type Script = (key: string, epochKey: string, args: string) => Promise<ScriptReply>
 
 const OUTCOME_NAMES = Object.keys(OUTCOMES) as (keyof typeof OUTCOMES)[]
 const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 
-/** Commands are defined for a whole client, so this name must differ from those of other scripts. */
-const COMMAND = 'petstoreQuota'
-
 /** The quota hashes in Redis, one per API key. Each method makes one round trip. Errors of the Redis client are passed on. */
 export class QuotaHash {
-  readonly #script: Script
+  readonly #script: (key: string, epochKey: string, args: string) => Promise<ScriptReply>
 
   /** Without `clock`, decisions use the clock of the Redis server. */
   constructor(
@@ -62,9 +59,7 @@ export class QuotaHash {
     private readonly keys: RedisKeys,
     private readonly clock?: Clock,
   ) {
-    client.defineCommand(COMMAND, { numberOfKeys: 2, lua: QUOTA_SCRIPT })
-    const command = (client as unknown as Record<typeof COMMAND, Script>)[COMMAND]
-    this.#script = command.bind(client)
+    this.#script = defineScript(client, 'petstoreQuota', { numberOfKeys: 2, lua: QUOTA_SCRIPT })
   }
 
   /** Decides one request. */

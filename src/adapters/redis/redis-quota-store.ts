@@ -4,12 +4,10 @@ import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Verdict } from 
 import { toRefundDelta, toUsage, toVerdict } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
-import type { KnownStatesOptions } from './known-states.js'
+import type { KnownStatesOptions, QuotaRedis } from './known-states.js'
 import { KnownStates, LOST_DATA } from './known-states.js'
-import type { QuotaHash, QuotaReply, StateReply, TakeOptions } from './quota-hash.js'
-import type { RedisCircuitBreaker } from './redis-circuit-breaker.js'
+import type { QuotaReply, StateReply, TakeOptions } from './quota-hash.js'
 import { RedisUnavailable } from './redis-circuit-breaker.js'
-import type { RedisKeys } from './redis-keys.js'
 import { SharedClock } from './shared-clock.js'
 
 /** What a replica did and learned without Redis. */
@@ -30,7 +28,7 @@ export class RedisQuotaStore implements QuotaStore {
 
   /** `clock`: the local clock of this replica. */
   constructor(
-    private readonly redis: { readonly breaker: RedisCircuitBreaker; readonly quotaHash: QuotaHash; readonly keys: RedisKeys },
+    private readonly redis: QuotaRedis,
     private readonly clock: Clock,
     private readonly options: RedisQuotaStoreOptions = {},
   ) {
