@@ -15,7 +15,7 @@ const HELD_HEARTBEATS = REGISTRATION_TTL_MS / HEARTBEAT_MS
 /** Registers this replica in Redis and counts the replicas that are registered. */
 export class ReplicaRegistry {
   readonly #replicaId = randomUUID()
-  #lastReply: HeartbeatReply | undefined
+  #lastCount: number | undefined
   /** The number of heartbeats in which the count must not decrease. */
   #heldHeartbeats = 0
   #timer: NodeJS.Timeout | undefined
@@ -29,7 +29,7 @@ export class ReplicaRegistry {
 
   /** The number of replicas when Redis last responded, 1 or more. */
   get count(): number {
-    return this.#lastReply?.replicas ?? this.expectedReplicas
+    return this.#lastCount ?? this.expectedReplicas
   }
 
   /** Calls the listener with the reply to each heartbeat, which describes shard 0. */
@@ -60,11 +60,11 @@ export class ReplicaRegistry {
   async #beat(): Promise<void> {
     const reply = await this.#call(() => this.redis.heartbeat.register(this.#replicaId))
     if (!reply) return
-    if (this.#lastReply && this.#lastReply.epoch !== reply.epoch) this.#heldHeartbeats = HELD_HEARTBEATS
-    this.#heldHeartbeats -= 1
-    const isHeld = this.#heldHeartbeats >= 0 && this.#lastReply !== undefined
-    this.#lastReply = { ...reply, replicas: Math.max(reply.replicas, isHeld ? this.count : 0) }
     for (const listener of this.#listeners) listener(reply)
+    // A listener may have found that Redis has lost data, including registrations.
+    if (!this.redis.breaker.isClosed(0)) return
+    this.#lastCount = this.#heldHeartbeats > 0 ? Math.max(reply.replicas, this.#lastCount ?? 0) : reply.replicas
+    this.#heldHeartbeats -= 1
   }
 
   /** Returns `undefined` if Redis is unavailable. */
