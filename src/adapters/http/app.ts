@@ -59,7 +59,7 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   app.use(matchRoute)
   app.use(respondToOptions)
   app.use(restrictToApi(limitInFlight(deps.maxInFlight)))
-  app.use(restrictToApi(limitServiceTime()))
+  app.use(limitServiceTime())
   app.use(restrictToApi(admitCaller(deps)))
   app.use(restrictToApi(refundFailures()))
   app.use(callHandler)

@@ -23,7 +23,6 @@ export interface RequestState {
   requestId: string
   /** Absent if no route has the path. */
   route?: MatchedRoute
-  /** Only requests of the API have one. */
   deadline: Deadline
   /** The verified key of the caller. */
   key?: ApiKey
