@@ -2,7 +2,7 @@ import type { ApiKey } from '../../src/core/api-key.js'
 import type { Order } from '../../src/core/order.js'
 import type { Pet } from '../../src/core/pet.js'
 import type { Plans } from '../../src/core/plan.js'
-import type { BanRules, Limits, QuotaRules } from '../../src/core/quota.js'
+import type { BanRules, Limits, QuotaRules, QuotaState } from '../../src/core/quota.js'
 
 export function aPet(overrides: Partial<Pet> = {}): Pet {
   return { id: 1n, name: 'Rex', categoryId: 7n, status: 'available', ...overrides }
@@ -33,6 +33,17 @@ export function aSecretHash(name: string): string {
 
 export function someBanRules(overrides: Partial<BanRules> = {}): BanRules {
   return { graceMs: 1000, minStrikes: 60, firstMs: 60_000, longestMs: 86_400_000, forgetAfterMs: 86_400_000, ...overrides }
+}
+
+/** The state of a key without a hash, as the quota script reads it. */
+export const NO_QUOTA_STATE: QuotaState = {
+  window: { minute: 0, day: 0 },
+  used: { minute: 0, day: 0 },
+  strikes: 0,
+  bannedUntilMs: 0,
+  banLevel: 0,
+  unbannedAtMs: 0,
+  keyVersion: 0,
 }
 
 export function someQuotaRules({

@@ -5,20 +5,11 @@ import type { KeyVersion, QuotaState, UsageDelta, Verdict } from '../../../src/c
 import { decide, isBanned, isStale, reconcile, rollForward, toRefundDelta, unban } from '../../../src/core/quota.js'
 import type { Instant } from '../../../src/core/window.js'
 import { getMinutePhaseSeconds, getWindowNumber } from '../../../src/core/window.js'
-import { someBanRules } from '../../support/builders.js'
+import { NO_QUOTA_STATE, someBanRules } from '../../support/builders.js'
 import type { MovableClock } from '../../support/movable-clock.js'
 
 const KEY_IDS = ['key_a', 'key_b', 'key_c']
 const MINUTE_MS = 60_000
-const NO_STATE: QuotaState = {
-  window: { minute: 0, day: 0 },
-  used: { minute: 0, day: 0 },
-  strikes: 0,
-  bannedUntilMs: 0,
-  banLevel: 0,
-  unbannedAtMs: 0,
-  keyVersion: 0,
-}
 
 const aState = fc.record({
   minutesAhead: fc.constantFrom(-1, 0, 0, 0, 1, 59, 60, 61),
@@ -102,9 +93,9 @@ export class Oracle {
     const at = { nowMs: this.clock.nowMs(), phaseSeconds: getMinutePhaseSeconds(keyId) }
     const history = this.#histories.get(keyId) ?? []
     this.#histories.set(keyId, history)
-    const [stored = NO_STATE] = history
+    const [stored = NO_QUOTA_STATE] = history
     const isMerging = kind === 'take' || kind === 'reconcile'
-    const known = isMerging ? step.known.map((one) => (typeof one === 'number' ? (history[one] ?? NO_STATE) : toState(one, at))) : []
+    const known = isMerging ? step.known.map((one) => (typeof one === 'number' ? (history[one] ?? NO_QUOTA_STATE) : toState(one, at))) : []
     const merged = known.reduce(mergeQuotaStates, stored)
     const delta = toDelta(step, at)
     const keyVersion = toKeyVersion(step)

@@ -4,6 +4,7 @@ import { mergeQuotaStates } from '../../../src/core/merge-quota-states.js'
 import type { Decision, QuotaRules, QuotaState } from '../../../src/core/quota.js'
 import { decide, expiresAtMs, isBanned, isStale, reconcile, rollForward, unban } from '../../../src/core/quota.js'
 import type { Instant } from '../../../src/core/window.js'
+import { NO_QUOTA_STATE } from '../builders.js'
 
 /** The arguments that `QuotaHash` sends. */
 export interface QuotaScriptArguments extends TakeOptions {
@@ -39,15 +40,6 @@ export interface QuotaOperation {
   readonly state: QuotaState
 }
 
-const EMPTY: QuotaState = {
-  window: { minute: 0, day: 0 },
-  used: { minute: 0, day: 0 },
-  strikes: 0,
-  bannedUntilMs: 0,
-  banLevel: 0,
-  unbannedAtMs: 0,
-  keyVersion: 0,
-}
 const NO_RULES = { forgetAfterMs: 0 } as QuotaRules['ban']
 
 export function anEmptyDatabase(): RedisData {
@@ -70,7 +62,7 @@ export class ScriptModel {
     const at = { nowMs: args.nowMs ?? this.nowMs(), phaseSeconds: args.phaseSeconds }
     const found = this.#read(key)
     if (found === 'corrupt' && args.isRepair !== true) return [OUTCOMES.corrupt]
-    const stored = found === 'corrupt' || found === undefined ? EMPTY : found
+    const stored = found === 'corrupt' || found === undefined ? NO_QUOTA_STATE : found
     const known = (args.known ?? []).reduce((state, each) => this.merge(state, each), stored)
     const { outcome, state, saved } = this.#run(args, known, at)
     if (saved) this.#save(key, found, saved, args, at.nowMs)
