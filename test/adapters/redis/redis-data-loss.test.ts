@@ -7,7 +7,7 @@ import type { RedisReplica, RedisReplicaOptions } from '../../support/redis-repl
 import { aRedisReplica, KEYS, RedisObserver, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { until } from '../../support/until.js'
-import { countAdmitted, inParallel, inSequence } from '../../support/verdicts.js'
+import { countAdmitted, inBatches, inParallel, inSequence } from '../../support/verdicts.js'
 
 const FREE = someQuotaRules()
 const BANNING = someQuotaRules({ limits: { minute: 2 }, ban: someBanRules({ graceMs: 0, minStrikes: 2 }) })
@@ -100,7 +100,7 @@ describe('a Redis that has lost its data', function () {
     const replicas = await someReplicas(3)
     const keyIds = Array.from({ length: 1_000 }, (_, index) => `key_${index}`)
     for (let round = 0; round < 3; round++)
-      await inParallel(1_000, (index) => take(replicas[(index + round) % 3] ?? noReplica(), keyIds[index]))
+      await inBatches(1_000, (index) => take(replicas[(index + round) % 3] ?? noReplica(), keyIds[index]))
     const before = await Promise.all(keyIds.map((keyId) => observer.hash(keyId)))
     await observer.client.flushall()
     await untilRestored(replicas)
@@ -109,7 +109,7 @@ describe('a Redis that has lost its data', function () {
 
   it('is not used while a replica that knows many keys restores them, although the others have settled', async () => {
     const [knowing, other] = (await someReplicas(2, { settleMs: 300 })) as [RedisReplica, RedisReplica]
-    await inParallel(4_000, (index) => take(knowing, `key_${index}`))
+    await inBatches(4_000, (index) => take(knowing, `key_${index}`))
     await take(other)
     let usedWhenOtherIsUp: number | undefined
     other.connection.breaker.onChange((isUp) => {
@@ -173,7 +173,7 @@ describe('a Redis that has lost its data', function () {
 
   it('is restored again if it loses the data while it is being restored', async () => {
     const [replica = noReplica()] = await someReplicas(1)
-    await inParallel(1_000, (index) => take(replica, `key_${index}`))
+    await inBatches(1_000, (index) => take(replica, `key_${index}`))
     const { quotaHash } = replica.connection
     const reconcile = quotaHash.reconcile.bind(quotaHash)
     let calls = 0
