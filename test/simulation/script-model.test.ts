@@ -86,7 +86,7 @@ function aQuotaHash(client: RedisClient, clock: Clock): QuotaHash {
 function asClient(model: ScriptModel): RedisClient {
   const client = {
     defineCommand: () => undefined,
-    petstoreQuota: (key: string, epochKey: string, args: string) => Promise.resolve(model.quota(key, epochKey, args)),
+    petstoreQuota: (...args: Parameters<ScriptModel['quota']>) => Promise.resolve(model.quota(...args)),
   }
   return client as unknown as RedisClient
 }

@@ -3,6 +3,7 @@ import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Redis, RedisOptions, SentinelConnectionOptions } from 'ioredis'
 import { AbstractConnector, SentinelConnector } from 'ioredis'
+import { atEndOfTurn } from './end-of-turn.js'
 
 type ErrorListener = (error: Error) => unknown
 type Connector = NonNullable<RedisOptions['Connector']>
@@ -59,7 +60,7 @@ function batchWrites<AnySocket extends Socket>(socket: AnySocket): AnySocket {
     if (!isBatching) {
       isBatching = true
       socket.cork()
-      setImmediate(() => {
+      atEndOfTurn(() => {
         isBatching = false
         socket.uncork()
       })

@@ -209,10 +209,12 @@ export class RedisCircuitBreaker {
 class ResponseTimeout extends Error {}
 
 /** Throws `ResponseTimeout` after `timeoutMs`, but first reads responses that arrived while this process was busy. */
-async function withinMs<Value>(timeoutMs: number, response: Promise<Value>): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => setImmediate(() => reject(new ResponseTimeout(`${NO_RESPONSE} within ${timeoutMs} ms`))), timeoutMs)
+function withinMs<Value>(timeoutMs: number, response: Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const fail = () => reject(new ResponseTimeout(`${NO_RESPONSE} within ${timeoutMs} ms`))
+    const timer = setTimeout(() => setImmediate(fail), timeoutMs)
+    response.then(resolve, reject)
+    const stop = () => clearTimeout(timer)
+    response.then(stop, stop)
   })
-  return Promise.race([response, timeout]).finally(() => clearTimeout(timer))
 }

@@ -55,8 +55,18 @@ export class ScriptModel {
   /** `nowMs`: the clock of the Redis server, Unix time in whole milliseconds. */
   constructor(readonly nowMs: () => number) {}
 
-  quota(key: string, epochKey: string, json: string): number[] {
-    const args = JSON.parse(json) as QuotaScriptArguments
+  quota(keyCount: number, epochKey: string, ...keysAndArgs: string[]): number[][] {
+    const keys = keysAndArgs.slice(0, keyCount - 1)
+    const [operations = [], counts = []] = keysAndArgs.slice(keyCount - 1).map((json) => JSON.parse(json)) as [
+      QuotaScriptArguments[],
+      number[],
+    ]
+    return operations.flatMap((args, index) =>
+      Array.from({ length: counts[index] ?? 0 }, () => this.#execute(keys[index] ?? '', epochKey, args)),
+    )
+  }
+
+  #execute(key: string, epochKey: string, args: QuotaScriptArguments): number[] {
     if (args.epoch !== undefined && this.isEpochChanged(args.epoch, this.data.epochs.get(epochKey))) return [OUTCOMES.epochChanged]
     if (args.restoringMs !== undefined) this.data.restoringUntilMs.set(epochKey, this.nowMs() + args.restoringMs)
     const at = { nowMs: args.nowMs ?? this.nowMs(), phaseSeconds: args.phaseSeconds }

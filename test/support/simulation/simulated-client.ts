@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { Random } from './random.js'
+import type { ScriptModel } from './script-model.js'
 import type { Command, SimulatedRedis } from './simulated-redis.js'
 
 /** As in `makeRedisClient`. */
@@ -34,8 +35,8 @@ export class SimulatedClient extends EventEmitter {
   /** Both scripts are methods of this class. */
   defineCommand(): void {}
 
-  petstoreQuota(key: string, epochKey: string, args: string): Promise<unknown> {
-    return this.#send((script) => script.quota(key, epochKey, args))
+  petstoreQuota(...args: Parameters<ScriptModel['quota']>): Promise<unknown> {
+    return this.#send((script) => script.quota(...args))
   }
 
   petstoreHeartbeat(keyCount: number, marker: string, ...rest: string[]): Promise<unknown> {

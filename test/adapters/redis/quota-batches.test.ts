@@ -1,0 +1,88 @@
+import { expect } from 'chai'
+import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
+import type { QuotaReply } from '../../../src/adapters/redis/quota-hash.js'
+import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
+import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
+import { someQuotaRules } from '../../support/builders.js'
+import type { OwnEngine } from '../../support/engines/own-engine.js'
+import { anOwnRedis } from '../../support/engines/redis-engine.js'
+import { KEYS } from '../../support/redis-replica.js'
+import { inParallel } from '../../support/verdicts.js'
+
+const FREE = someQuotaRules()
+const VERSION = { version: 1 }
+
+describe('quota decisions that are made in one turn of the event loop', () => {
+  let redis: OwnEngine
+  let client: RedisClient
+  let hash: QuotaHash
+
+  before(async function () {
+    redis = await anOwnRedis(this)
+    client = makeRedisClient(redis.url)
+    await client.connect()
+  })
+
+  beforeEach(async () => {
+    await client.flushall()
+    hash = new QuotaHash(client, KEYS)
+    // The first call of a connection loads the script.
+    await hash.peek('key_other', FREE)
+    await client.config('RESETSTAT')
+  })
+
+  after(async () => {
+    client?.disconnect()
+    await redis?.stop()
+  })
+
+  const countCalls = async () => Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await client.info('commandstats'))?.[1] ?? 0)
+  const take = (keyId: string) => hash.take(keyId, FREE, VERSION)
+
+  it('share one call to Redis, of one key and of different keys', async () => {
+    const replies = await inParallel(60, (index) => take(`key_${index % 20}`))
+    expect(replies.map(toMinuteUsed)).to.deep.equal(replies.map((_, index) => Math.floor(index / 20) + 1))
+    expect(await countCalls()).to.equal(1)
+  })
+
+  it('are made one after the other: of 70 requests with a Free key, the first 60 are admitted', async () => {
+    const replies = await inParallel(70, () => take('key_one'))
+    expect(replies.map(({ outcome }) => outcome)).to.deep.equal(replies.map((_, index) => (index < 60 ? 'done' : 'rejected')))
+    expect(replies.map(toMinuteUsed)).to.deep.equal(replies.map((_, index) => Math.min(index + 1, 60)))
+    expect(await countCalls()).to.equal(1)
+  })
+
+  it('are made in the order of the calls for a key, also between calls for other keys', async () => {
+    const replies = await Promise.all([
+      ...[take('key_one'), take('key_two'), take('key_one')],
+      ...[hash.announce('key_one', 2), take('key_one'), take('key_two')],
+      ...[hash.take('key_one', FREE, { version: 2 }), hash.unban('key_two')],
+    ])
+    expect(replies.map(({ outcome }) => outcome)).to.deep.equal(['done', 'done', 'done', 'done', 'stale', 'done', 'done', 'rejected'])
+    expect(await countCalls()).to.equal(1)
+  })
+
+  it('are distributed over calls with at most 100 decisions, so that Redis is not blocked', async () => {
+    const replies = await inParallel(250, () => hash.take('key_one', someQuotaRules({ limits: { minute: 1_000 } }), VERSION))
+    expect(replies.map(toMinuteUsed)).to.deep.equal(replies.map((_, index) => index + 1))
+    expect(await countCalls()).to.equal(3)
+  })
+
+  it('do not affect each other if one of the hashes is corrupt', async () => {
+    await client.set(KEYS.quota('key_corrupt'), 'text')
+    const replies = await Promise.all(['key_one', 'key_corrupt', 'key_corrupt', 'key_two', 'key_one'].map(take))
+    expect(replies.map(({ outcome }) => outcome)).to.deep.equal(['done', 'corrupt', 'corrupt', 'done', 'done'])
+  })
+
+  it('all fail if Redis rejects the call', async () => {
+    await client.config('SET', 'min-replicas-to-write', '1')
+    const settled = await Promise.allSettled([take('key_one'), take('key_one'), take('key_two')])
+    await client.config('SET', 'min-replicas-to-write', '0')
+    expect(settled.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected', 'rejected'])
+    expect(toMinuteUsed(await take('key_one'))).to.equal(1)
+  })
+})
+
+function toMinuteUsed(reply: QuotaReply): number | undefined {
+  return 'state' in reply ? reply.state.used.minute : undefined
+}
