@@ -15,7 +15,8 @@ import { ObservedQuotaStore } from '../support/simulation/simulated-replica.js'
 import type { Parts } from '../support/simulation/simulation.js'
 
 const SEED = 1
-const STEPS = 100_000
+/** Some defects need a rare coincidence. */
+const STEPS = 300_000
 
 class OverwritingScript extends ScriptModel {
   protected override merge(_stored: QuotaState, known: QuotaState): QuotaState {

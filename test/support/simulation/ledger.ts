@@ -25,8 +25,8 @@ class WindowLedger {
   maybeCounted = 0
   /** Other requests that were admitted locally and may not have been reported. */
   unreported = 0
-  /** By replica. */
-  readonly shares = new Map<string, { granted: number; share: number }>()
+  /** By replica: requests that it admitted locally, and the same without those it refunded, which may grant further ones. */
+  readonly shares = new Map<string, { admitted: number; granted: number; share: number }>()
   beforeLoss: { readonly used: number; readonly refunded: number; readonly reported: number } | undefined
 
   constructor(
@@ -69,7 +69,7 @@ class WindowLedger {
 interface Loss {
   /** What each replica knew that can restore it in time. */
   readonly known: Map<string, ReadonlyMap<string, QuotaState>>
-  readonly windows: ReadonlyMap<WindowLedger, Pick<WindowLedger, 'refunded' | 'reported'>>
+  windows: ReadonlyMap<WindowLedger, Pick<WindowLedger, 'refunded' | 'reported'>>
 }
 
 interface KeyLedger {
@@ -102,7 +102,12 @@ export class Ledger {
     const known = new Map(replicas.map((replica) => [replica.name, this.#listStates(replica)]))
     for (const window of this.windows.values()) window.noteLoss()
     const windows = new Map([...this.windows.values()].map((window) => [window, { refunded: window.refunded, reported: window.reported }]))
-    for (const key of this.#keys.values()) key.losses.push({ known: new Map(known), windows })
+    for (const key of this.#keys.values()) {
+      // What was reported since an earlier loss may be lost as well.
+      for (const loss of key.losses)
+        loss.windows = new Map([...loss.windows].map(([window, at]) => [window, { ...at, reported: window.reported }]))
+      key.losses.push({ known: new Map(known), windows })
+    }
   }
 
   /** The replica may be unable to restore what it knows. */
@@ -112,7 +117,7 @@ export class Ledger {
 
   /** The replica has ended without reporting its usage. */
   addCrash({ name }: SimulatedReplica): void {
-    for (const window of this.windows.values()) window.unreported += window.shares.get(name)?.granted ?? 0
+    for (const window of this.windows.values()) window.unreported += window.shares.get(name)?.admitted ?? 0
   }
 
   addUnconfirmedReport(keyId: string, { window, used }: UsageDelta): void {
@@ -217,7 +222,8 @@ export class Ledger {
     check(!this.isCalm, () => `${name} decided a request, although Redis was available`)
     window.admittedLocally += 1
     if (store.maybeCounted.has(rules)) window.maybeCounted += 1
-    const grant = { granted: (window.shares.get(name)?.granted ?? 0) + 1, share: Math.ceil(window.limit / lowestCount) }
+    const { admitted, granted } = window.shares.get(name) ?? { admitted: 0, granted: 0 }
+    const grant = { admitted: admitted + 1, granted: granted + 1, share: Math.ceil(window.limit / lowestCount) }
     window.shares.set(name, grant)
     check(grant.granted <= grant.share, () => `${name} granted more than its share of ${grant.share}: ${window.describe()}`)
   }
