@@ -57,10 +57,7 @@ export class ScriptModel {
 
   quota(keyCount: number, epochKey: string, ...keysAndArgs: string[]): number[][] {
     const keys = keysAndArgs.slice(0, keyCount - 1)
-    const [operations = [], counts = []] = keysAndArgs.slice(keyCount - 1).map((json) => JSON.parse(json)) as [
-      QuotaScriptArguments[],
-      number[],
-    ]
+    const [operations, counts] = keysAndArgs.slice(keyCount - 1).map((json) => JSON.parse(json)) as [QuotaScriptArguments[], number[]]
     return operations.flatMap((args, index) =>
       Array.from({ length: counts[index] ?? 0 }, () => this.#execute(keys[index] ?? '', epochKey, args)),
     )
