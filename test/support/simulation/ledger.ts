@@ -115,8 +115,8 @@ export class Ledger {
     for (const { losses } of this.#keys.values()) for (const { known } of losses) known.delete(name)
   }
 
-  /** The replica has ended without reporting its usage. */
-  addCrash({ name }: SimulatedReplica): void {
+  /** The replica may never report what it has admitted so far: it has ended, or its clock has stepped to another minute. */
+  addUnreported({ name }: SimulatedReplica): void {
     for (const window of this.windows.values()) window.unreported += window.shares.get(name)?.admitted ?? 0
   }
 

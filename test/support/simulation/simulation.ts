@@ -124,7 +124,7 @@ export class Simulation {
       corrupt: () => isUp && this.#corrupt(),
       stepSharedClock: () => this.#stepSharedClock(),
       shiftLoad: () => did(() => (this.#isLoadUneven = !this.#isLoadUneven)),
-      stepLocalClock: () => did(() => (replica.clock.stepMs = this.#chooseClockErrorMs())),
+      stepLocalClock: () => this.#stepLocalClock(replica),
       crash: () => this.#running.length > 1 && replica.status === 'running' && this.#crash(replica),
       add: () => this.replicas.length < MAX_REPLICAS && this.#add(),
       remove: () => this.#running.length > 1 && replica.status === 'running' && this.#remove(replica),
@@ -223,9 +223,15 @@ export class Simulation {
     return did(() => (this.#sharedStepMs = this.#chooseClockErrorMs()))
   }
 
+  /** Matters only to a replica that has not reached Redis yet. */
+  #stepLocalClock(replica: SimulatedReplica): boolean {
+    this.ledger.addUnreported(replica)
+    return did(() => (replica.clock.stepMs = this.#chooseClockErrorMs()))
+  }
+
   #crash(replica: SimulatedReplica): boolean {
     this.ledger.excuse(replica)
-    this.ledger.addCrash(replica)
+    this.ledger.addUnreported(replica)
     replica.crash()
     return did(() => this.replicas.splice(this.replicas.indexOf(replica), 1))
   }
@@ -252,7 +258,7 @@ export class Simulation {
     const stop = async () => {
       await new Promise((resolve) => setTimeout(resolve, 700))
       if (replica.status === 'draining') await replica.stop()
-      this.ledger.addCrash(replica)
+      this.ledger.addUnreported(replica)
       if (this.replicas.includes(replica)) this.replicas.splice(this.replicas.indexOf(replica), 1)
     }
     return did(() => this.#track(stop()))
