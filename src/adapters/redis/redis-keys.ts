@@ -15,7 +15,7 @@ export class RedisKeys {
 
   /** `name`: the ID of an API key or an IP address. Returns 0 to `shardCount` − 1. */
   getShard(name: string): number {
-    return fnv1a(name) % this.shardCount
+    return this.shardCount === 1 ? 0 : fnv1a(name) % this.shardCount
   }
 
   quota(keyId: string): string {
