@@ -3,7 +3,6 @@ import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Redis, RedisOptions, SentinelConnectionOptions } from 'ioredis'
 import { AbstractConnector, SentinelConnector } from 'ioredis'
-import { atEndOfTurn } from './end-of-turn.js'
 
 type ErrorListener = (error: Error) => unknown
 type Connector = NonNullable<RedisOptions['Connector']>
@@ -52,7 +51,7 @@ export function makeSentinelConnector(onError: ErrorListener): Connector {
   } as Connector
 }
 
-/** Sends all commands of one turn of the event loop in one system call, which costs more CPU time than the rest of a command. */
+/** Sends all commands of one callback in one system call, which costs more CPU time than the rest of a command. */
 function batchWrites<AnySocket extends Socket>(socket: AnySocket): AnySocket {
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
   let isBatching = false
@@ -60,7 +59,7 @@ function batchWrites<AnySocket extends Socket>(socket: AnySocket): AnySocket {
     if (!isBatching) {
       isBatching = true
       socket.cork()
-      atEndOfTurn(() => {
+      process.nextTick(() => {
         isBatching = false
         socket.uncork()
       })

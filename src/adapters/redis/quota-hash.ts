@@ -1,10 +1,8 @@
-import DataLoader from 'dataloader'
 import type { Clock } from '../../core/ports/clock.js'
 import type { KeyVersion, QuotaRules, QuotaState, UsageDelta } from '../../core/quota.js'
 import { countStrikesToBan } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
-import { atEndOfTurn } from './end-of-turn.js'
 import { FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
 import { defineScript } from './redis-client.js'
@@ -46,19 +44,15 @@ interface ScriptArguments extends TakeOptions, Partial<KeyVersion> {
   readonly rules?: QuotaRules
 }
 
-/** `values`: of all FIELDS. */
-type ScriptReply = [outcome: number, nowMs: number, ...values: number[]]
+/** The outcome, the time in milliseconds and the values of all FIELDS. */
+type ScriptReply = readonly number[]
 
-/** One of the calls that are sent together. `args`: `ScriptArguments` as JSON. */
+/** `args`: `ScriptArguments` as JSON. */
 interface Call {
   readonly keyId: string
   readonly args: string
-}
-
-/** Equal calls for a key, which the script executes one after the other. */
-interface RepeatedCall extends Call {
-  /** The indexes of the calls. */
-  readonly indexes: number[]
+  readonly resolve: (reply: QuotaReply) => void
+  readonly reject: (error: unknown) => void
 }
 
 const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
@@ -72,8 +66,8 @@ const MAX_CALLS = 100
  */
 export class QuotaHash {
   readonly #script: (keyCount: number, ...keysAndArgs: string[]) => Promise<ScriptReply[]>
-  /** By shard. */
-  readonly #loaders = new Map<number, DataLoader<Call, QuotaReply>>()
+  /** The calls of this turn, by shard. */
+  readonly #calls = new Map<number, Call[]>()
 
   /** Without `clock`, decisions use the clock of the Redis server. */
   constructor(
@@ -115,51 +109,55 @@ export class QuotaHash {
       phaseSeconds: getMinutePhaseSeconds(keyId),
       strikesToBan: args.rules && countStrikesToBan(args.rules),
     }
-    return this.#getLoader(this.keys.getShard(keyId)).load({ keyId, args: JSON.stringify({ ...args, ...derived }) })
+    return new Promise((resolve, reject) => {
+      const call = { keyId, args: JSON.stringify({ ...args, ...derived }), resolve, reject }
+      if (this.#calls.size === 0) setImmediate(() => this.#sendAll())
+      const shard = this.keys.getShard(keyId)
+      const calls = this.#calls.get(shard)
+      if (calls) calls.push(call)
+      else this.#calls.set(shard, [call])
+    })
   }
 
-  #getLoader(shard: number): DataLoader<Call, QuotaReply> {
-    let loader = this.#loaders.get(shard)
-    if (!loader) {
-      const options = { cache: false, maxBatchSize: MAX_CALLS, batchScheduleFn: atEndOfTurn }
-      loader = new DataLoader((calls: readonly Call[]) => this.#runScript(shard, calls), options)
-      this.#loaders.set(shard, loader)
-    }
-    return loader
+  #sendAll(): void {
+    for (const [shard, calls] of this.#calls)
+      for (let start = 0; start < calls.length; start += MAX_CALLS) void this.#send(shard, calls.slice(start, start + MAX_CALLS))
+    this.#calls.clear()
   }
 
-  async #runScript(shard: number, calls: readonly Call[]): Promise<QuotaReply[]> {
-    const repeated = joinRepeated(calls)
-    const keys = [this.keys.epoch(shard), ...repeated.map(({ keyId }) => this.keys.quota(keyId))]
-    const args = `[${repeated.map((call) => call.args).join(',')}]`
-    const counts = JSON.stringify(repeated.map(({ indexes }) => indexes.length))
-    const replies = await this.#script(keys.length, ...keys, args, counts)
-    const results: QuotaReply[] = []
-    for (const [position, index] of repeated.flatMap(({ indexes }) => indexes).entries()) {
-      results[index] = toQuotaReply(calls[index]?.keyId ?? '', replies[position] ?? [-1, 0])
+  async #send(shard: number, calls: readonly Call[]): Promise<void> {
+    const groups = groupEqualCalls(calls)
+    const firsts = groups.flatMap(([first]) => first ?? [])
+    const keys = [this.keys.epoch(shard), ...firsts.map(({ keyId }) => this.keys.quota(keyId))]
+    const args = `[${firsts.map((call) => call.args).join(',')}]`
+    const counts = JSON.stringify(groups.map(({ length }) => length))
+    try {
+      const replies = await this.#script(keys.length, ...keys, args, counts)
+      for (const [index, { keyId, resolve }] of groups.flat().entries()) resolve(toQuotaReply(keyId, replies[index] ?? []))
+    } catch (error) {
+      for (const { reject } of calls) reject(error)
     }
-    return results
   }
 }
 
-/** Joins equal calls for a key, unless there is a different one in between. */
-function joinRepeated(calls: readonly Call[]): RepeatedCall[] {
-  const repeated: RepeatedCall[] = []
-  const lastByKey = new Map<string, RepeatedCall>()
-  for (const [index, call] of calls.entries()) {
+/** Groups equal calls for a key, unless there is a different one in between. */
+function groupEqualCalls(calls: readonly Call[]): Call[][] {
+  const groups: Call[][] = []
+  const lastByKey = new Map<string, Call[]>()
+  for (const call of calls) {
     const last = lastByKey.get(call.keyId)
-    if (last?.args === call.args) {
-      last.indexes.push(index)
+    if (last?.[0]?.args === call.args) {
+      last.push(call)
     } else {
-      const next = { ...call, indexes: [index] }
-      lastByKey.set(call.keyId, next)
-      repeated.push(next)
+      const group = [call]
+      lastByKey.set(call.keyId, group)
+      groups.push(group)
     }
   }
-  return repeated
+  return groups
 }
 
-function toQuotaReply(keyId: string, [outcome, nowMs, ...values]: ScriptReply): QuotaReply {
+function toQuotaReply(keyId: string, [outcome = -1, nowMs = 0, ...values]: ScriptReply): QuotaReply {
   const name = OUTCOME_NAMES[outcome]
   if (!name) throw new Error(`The quota script returned an unknown outcome: ${outcome}`)
   if (name === 'epochChanged' || name === 'corrupt') return { outcome: name }
