@@ -40,13 +40,13 @@ describe('The documents', () => {
     })
   }
 
-  it('list everything that createPet and a quota decision import, in at most 30 files each', () => {
+  it('list everything that createPet and a quota decision import, in at most 31 files each', () => {
     const closures = [...read('docs/architecture.md').matchAll(/<!-- closure of (.+) -->/g)].map(([, entries = '']) => entries.split(' '))
     const [createPet = [], quota = []] = closures.map(findImportClosure)
     expect(createPet.length).to.be.within(12, 24)
     expect(countLines(createPet)).to.be.at.most(900)
-    expect(quota.length).to.be.within(12, 30)
-    expect(countLines(quota)).to.be.at.most(2_100)
+    expect(quota.length).to.be.within(12, 31)
+    expect(countLines(quota)).to.be.at.most(2_150)
   })
 
   it('list every operation in the README, with its stability or its removal', () => {

@@ -48,7 +48,12 @@ if replicas then
   redis.call('ZREMRANGEBYSCORE', replicas, '-inf', nowMs - ARGV[2])
   count = redis.call('ZCARD', replicas)
 end
-return { epoch, nowMs - beganMs, count, redis.call('EXISTS', marker .. '${RESTORING_SUFFIX}') }
+
+local restoring = marker .. '${RESTORING_SUFFIX}'
+local leftMs = redis.call('PTTL', restoring)
+-- If the clock has stepped back, the key would last too long.
+local isRestoring = leftMs > 0 and leftMs <= tonumber(redis.call('GET', restoring))
+return { epoch, nowMs - beganMs, count, isRestoring and 1 or 0 }
 `
 
 type Reply = [epoch: string, epochAgeMs: number, replicas: number, restoring: number]

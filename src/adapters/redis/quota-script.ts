@@ -18,7 +18,7 @@ export const FIELDS = {
 /** The first number of a reply. After `epochChanged` and `corrupt`, nothing else follows. */
 export const OUTCOMES = { rejected: 0, done: 1, stale: 2, epochChanged: 3, corrupt: 4 } as const
 
-/** Appended to the epoch marker: a key that exists while a replica restores what it knows. */
+/** Appended to the epoch marker: a key that exists while a replica restores what it knows. Its value is its initial time to live in milliseconds. */
 export const RESTORING_SUFFIX = ':restoring'
 
 const NAMES = Object.keys(FIELDS).join(', ')
@@ -54,7 +54,7 @@ local function execute(key, args, count)
 
   if args.epoch and epoch ~= args.epoch then return replyToAll({ ${OUTCOMES.epochChanged} }) end
 
-  if args.restoringMs then redis.call('SET', epochMarker .. '${RESTORING_SUFFIX}', 1, 'PX', args.restoringMs) end
+  if args.restoringMs then redis.call('SET', epochMarker .. '${RESTORING_SUFFIX}', args.restoringMs, 'PX', args.restoringMs) end
 
   local stored = redis.pcall('HMGET', key, ${LETTERS})
   local isCorrupt = stored.err ~= nil

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { RESTORING_SUFFIX } from '../../../src/adapters/redis/quota-script.js'
 import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
@@ -97,7 +98,7 @@ describe('a Redis that has lost its data', function () {
   }
 
   it('gets back 1,000 keys, of which each of three replicas knows a third better than the others', async () => {
-    const replicas = await someReplicas(3)
+    const replicas = await someReplicas(3, { hasNoTimeout: true })
     const keyIds = Array.from({ length: 1_000 }, (_, index) => `key_${index}`)
     for (let round = 0; round < 3; round++)
       await inBatches(1_000, (index) => take(replicas[(index + round) % 3] ?? noReplica(), keyIds[index]))
@@ -108,7 +109,7 @@ describe('a Redis that has lost its data', function () {
   })
 
   it('is not used while a replica that knows many keys restores them, although the others have settled', async () => {
-    const [knowing, other] = (await someReplicas(2, { settleMs: 300 })) as [RedisReplica, RedisReplica]
+    const [knowing, other] = (await someReplicas(2, { settleMs: 300, hasNoTimeout: true })) as [RedisReplica, RedisReplica]
     await inBatches(4_000, (index) => take(knowing, `key_${index}`))
     await take(other)
     let usedWhenOtherIsUp: number | undefined
@@ -127,6 +128,12 @@ describe('a Redis that has lost its data', function () {
     await untilRestored([knowing, other])
     expect(usedWhenOtherIsUp).to.equal(1)
     expect((await take(other, 'key_3999')).quota.day.remaining).to.equal(998)
+  })
+
+  it('is used although its clock has stepped back while it was restored, so that the announcement of the replica lasts too long', async () => {
+    await observer.client.set(`${KEYS.epoch(0)}${RESTORING_SUFFIX}`, 1_000, 'PX', 3_600_000)
+    const [replica = noReplica()] = await someReplicas(1)
+    expect(replica.connection.breaker.isUp).to.equal(true)
   })
 
   it('grants nothing twice: a Free key gets 60 of a minute, although Redis is emptied twice', async () => {
@@ -172,7 +179,7 @@ describe('a Redis that has lost its data', function () {
   })
 
   it('is restored again if it loses the data while it is being restored', async () => {
-    const [replica = noReplica()] = await someReplicas(1)
+    const [replica = noReplica()] = await someReplicas(1, { hasNoTimeout: true })
     await inBatches(1_000, (index) => take(replica, `key_${index}`))
     const { quotaHash } = replica.connection
     const reconcile = quotaHash.reconcile.bind(quotaHash)

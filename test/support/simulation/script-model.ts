@@ -27,8 +27,8 @@ export interface RedisData {
   readonly epochs: Map<string, string>
   /** The time of each registration, by the ID of the replica. */
   readonly replicas: Map<string, number>
-  /** Until when a replica restores what it knows, by epoch marker. */
-  readonly restoringUntilMs: Map<string, number>
+  /** How long and until when a replica restores what it knows, by epoch marker. */
+  readonly restoring: Map<string, { readonly ttlMs: number; readonly untilMs: number }>
 }
 
 /** What an operation did to a hash. */
@@ -43,7 +43,7 @@ export interface QuotaOperation {
 const NO_RULES = { forgetAfterMs: 0 } as QuotaRules['ban']
 
 export function anEmptyDatabase(): RedisData {
-  return { hashes: new Map(), epochs: new Map(), replicas: new Map(), restoringUntilMs: new Map() }
+  return { hashes: new Map(), epochs: new Map(), replicas: new Map(), restoring: new Map() }
 }
 
 /** Does what the scripts of `QuotaHash` and `Heartbeat` do, with the functions of the core. Defects are planted by overriding its methods. */
@@ -65,7 +65,8 @@ export class ScriptModel {
 
   #execute(key: string, epochKey: string, args: QuotaScriptArguments): number[] {
     if (args.epoch !== undefined && this.isEpochChanged(args.epoch, this.data.epochs.get(epochKey))) return [OUTCOMES.epochChanged]
-    if (args.restoringMs !== undefined) this.data.restoringUntilMs.set(epochKey, this.nowMs() + args.restoringMs)
+    if (args.restoringMs !== undefined)
+      this.data.restoring.set(epochKey, { ttlMs: args.restoringMs, untilMs: this.nowMs() + args.restoringMs })
     const at = { nowMs: args.nowMs ?? this.nowMs(), phaseSeconds: args.phaseSeconds }
     const found = this.#read(key)
     if (found === 'corrupt' && args.isRepair !== true) return [OUTCOMES.corrupt]
@@ -87,7 +88,8 @@ export class ScriptModel {
       replicas.set(replicaId ?? '', nowMs)
       for (const [id, registeredMs] of replicas) if (registeredMs <= nowMs - Number(ttlMs)) replicas.delete(id)
     }
-    const isRestoring = nowMs < (this.data.restoringUntilMs.get(marker) ?? 0)
+    const { ttlMs: restoringMs = 0, untilMs = 0 } = this.data.restoring.get(marker) ?? {}
+    const isRestoring = nowMs < untilMs && untilMs <= nowMs + restoringMs
     return [epoch, nowMs - toBeganMs(epoch), keyCount > 1 ? replicas.size : 0, isRestoring ? 1 : 0]
   }
 

@@ -74,12 +74,12 @@ export class SimulatedRedis {
 
   #run({ command, reply }: Received): void {
     if (this.isLoading) return reply({ error: new ReplyError('LOADING Redis is loading the dataset in memory') })
-    const { hashes, epochs, replicas, restoringUntilMs } = this.script.data
+    const { hashes, epochs, replicas, restoring } = this.script.data
     this.#snapshots.push({
       hashes: new Map(hashes),
       epochs: new Map(epochs),
       replicas: new Map(replicas),
-      restoringUntilMs: new Map(restoringUntilMs),
+      restoring: new Map(restoring),
     })
     if (this.#snapshots.length > SNAPSHOTS) this.#snapshots.shift()
     reply({ value: command(this.script) })
