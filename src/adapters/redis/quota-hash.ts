@@ -3,9 +3,10 @@ import type { KeyVersion, QuotaRules, QuotaState, UsageDelta } from '../../core/
 import { countStrikesToBan } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
-import { FIELDS, OUTCOMES, QUOTA_SCRIPT } from './quota-script.js'
+import type { ScriptReply } from './quota-calls.js'
+import { QuotaCalls } from './quota-calls.js'
+import { FIELDS, OUTCOMES } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
-import { defineScript } from './redis-client.js'
 import type { RedisKeys } from './redis-keys.js'
 
 /** The state in a reply, and the time of the reply on the clock that quota decisions use. `done` for `take`: the request was charged. */
@@ -44,38 +45,19 @@ interface ScriptArguments extends TakeOptions, Partial<KeyVersion> {
   readonly rules?: QuotaRules
 }
 
-/** The outcome, the time in milliseconds and the values of all FIELDS. */
-type ScriptReply = readonly number[]
-
-/** `args`: `ScriptArguments` as JSON. */
-interface Call {
-  readonly keyId: string
-  readonly args: string
-  readonly resolve: (reply: QuotaReply) => void
-  readonly reject: (error: unknown) => void
-}
-
 const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 const OUTCOME_NAMES = Object.keys(OUTCOMES) as (keyof typeof OUTCOMES)[]
-/** The script blocks Redis for about a millisecond when it executes this number of calls. */
-const MAX_CALLS = 100
-
-/**
- * The quota hashes in Redis, one per API key. Calls that are made in one turn of the event loop share one round trip. Redis executes the calls
- * for a key in their order. Errors of the Redis client are passed on.
- */
+/** The quota hashes in Redis, one per API key. Errors of the Redis client are passed on. */
 export class QuotaHash {
-  readonly #script: (keyCount: number, ...keysAndArgs: string[]) => Promise<ScriptReply[]>
-  /** The calls of this turn, by shard. */
-  readonly #calls = new Map<number, Call[]>()
+  readonly #calls: QuotaCalls
 
   /** Without `clock`, decisions use the clock of the Redis server. */
   constructor(
     client: RedisClient,
-    private readonly keys: RedisKeys,
+    keys: RedisKeys,
     private readonly clock?: Clock,
   ) {
-    this.#script = defineScript(client, 'petstoreQuota', { lua: QUOTA_SCRIPT })
+    this.#calls = new QuotaCalls(client, keys)
   }
 
   /** Decides one request. */
@@ -103,58 +85,14 @@ export class QuotaHash {
     return this.#call(keyId, { operation: 'announce', version })
   }
 
-  #call(keyId: string, args: ScriptArguments): Promise<QuotaReply> {
+  async #call(keyId: string, args: ScriptArguments): Promise<QuotaReply> {
     const derived = {
       nowMs: this.clock?.nowMs(),
       phaseSeconds: getMinutePhaseSeconds(keyId),
       strikesToBan: args.rules && countStrikesToBan(args.rules),
     }
-    return new Promise((resolve, reject) => {
-      const call = { keyId, args: JSON.stringify({ ...args, ...derived }), resolve, reject }
-      if (this.#calls.size === 0) setImmediate(() => this.#sendAll())
-      const shard = this.keys.getShard(keyId)
-      const calls = this.#calls.get(shard)
-      if (calls) calls.push(call)
-      else this.#calls.set(shard, [call])
-    })
+    return toQuotaReply(keyId, await this.#calls.call(keyId, JSON.stringify({ ...args, ...derived })))
   }
-
-  #sendAll(): void {
-    for (const [shard, calls] of this.#calls)
-      for (let start = 0; start < calls.length; start += MAX_CALLS) void this.#send(shard, calls.slice(start, start + MAX_CALLS))
-    this.#calls.clear()
-  }
-
-  async #send(shard: number, calls: readonly Call[]): Promise<void> {
-    const groups = groupEqualCalls(calls)
-    const firsts = groups.flatMap(([first]) => first ?? [])
-    const keys = [this.keys.epoch(shard), ...firsts.map(({ keyId }) => this.keys.quota(keyId))]
-    const args = `[${firsts.map((call) => call.args).join(',')}]`
-    const counts = JSON.stringify(groups.map(({ length }) => length))
-    try {
-      const replies = await this.#script(keys.length, ...keys, args, counts)
-      for (const [index, { keyId, resolve }] of groups.flat().entries()) resolve(toQuotaReply(keyId, replies[index] ?? []))
-    } catch (error) {
-      for (const { reject } of calls) reject(error)
-    }
-  }
-}
-
-/** Groups equal calls for a key, unless there is a different one in between. */
-function groupEqualCalls(calls: readonly Call[]): Call[][] {
-  const groups: Call[][] = []
-  const lastByKey = new Map<string, Call[]>()
-  for (const call of calls) {
-    const last = lastByKey.get(call.keyId)
-    if (last?.[0]?.args === call.args) {
-      last.push(call)
-    } else {
-      const group = [call]
-      lastByKey.set(call.keyId, group)
-      groups.push(group)
-    }
-  }
-  return groups
 }
 
 function toQuotaReply(keyId: string, [outcome = -1, nowMs = 0, ...values]: ScriptReply): QuotaReply {
