@@ -17,7 +17,8 @@ const PREPARE_RETRY_MS = 1_000
 
 /** Serves until a signal or an uncaught exception ends the process. Throws `OperatorError` if it cannot listen. */
 export async function serve(config: Config): Promise<void> {
-  const parts = makeContainer(config).get(ServiceParts)
+  const container = await makeContainer(config)
+  const parts = container.get(ServiceParts)
   const { log, metrics, health } = parts
   const api = makeServer(parts.api, {
     log,
