@@ -104,7 +104,7 @@ describe('a service in embedded mode', () => {
     const { stderr } = await service.ended
     const loaded = new Set([...stderr.matchAll(/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/g)].map(([, name]) => name))
     expect(loaded).to.include('koa')
-    for (const name of ['mongodb', 'bson', 'ioredis', 'yaml', 'cli-progress']) expect(loaded).to.not.include(name)
+    for (const name of ['mongodb', 'bson', 'ioredis', 'yaml', 'resolve-path', 'cli-progress']) expect(loaded).to.not.include(name)
   })
 })
 

@@ -5,7 +5,6 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
-import { send } from '@koa/send'
 import etag from 'etag'
 import { LRUCache } from 'lru-cache'
 import { OperatorError } from '../../../core/errors.js'
@@ -86,6 +85,7 @@ function makeFileHandler(name: string): RouteHandler {
   names.forEach(requireBuiltFile)
   let etags: ReadonlyMap<string, string> | undefined
   return async (ctx) => {
+    const { send } = await import('@koa/send')
     // Computed for the first request, because a file can have several megabytes.
     etags ??= new Map(names.map((file) => [file, etag(readFileSync(join(FILES_FOLDER, file)))]))
     await send(ctx, name, {
