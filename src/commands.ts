@@ -35,7 +35,8 @@ async function withParts(command: string, work: (parts: CommandParts) => Promise
   const { makeContainer } = await import('./wiring/container.js')
   const { CommandParts: Parts } = await import('./wiring/parts.js')
   // Silent, because `main.ts` prints the error of a command as one sentence.
-  const parts = makeContainer({ ...config, logLevel: 'silent' }).get(Parts)
+  const container = await makeContainer({ ...config, logLevel: 'silent' })
+  const parts = container.get(Parts)
   try {
     await Promise.all(parts.backingServices.map((service) => service.prepare('command')))
     await work(parts)

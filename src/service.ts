@@ -2,6 +2,7 @@ import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { formatStartUpNotice } from './adapters/cli/start-up-notice.js'
 import { announceClose, drain, listen, makeServer } from './adapters/http/server/server.js'
+import { LogOutput } from './adapters/node/log-output.js'
 import type { Config } from './config.js'
 import { OperatorError, StoreUnavailable } from './core/errors.js'
 import { PLAN_NAMES } from './core/plan.js'
@@ -17,7 +18,10 @@ const PREPARE_RETRY_MS = 1_000
 
 /** Serves until a signal or an uncaught exception ends the process. Throws `OperatorError` if it cannot listen. */
 export async function serve(config: Config): Promise<void> {
-  const parts = makeContainer(config).get(ServiceParts)
+  const output = new LogOutput()
+  process.on('exit', () => output.end())
+  const container = await makeContainer(config, output)
+  const parts = container.get(ServiceParts)
   const { log, metrics, health } = parts
   const api = makeServer(parts.api, {
     log,
@@ -36,7 +40,7 @@ export async function serve(config: Config): Promise<void> {
   if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and connecting to MongoDB and Redis')
   await prepareBackingServices(parts)
   if (!health.startAccepting()) return
-  process.stdout.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
+  output.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
 }
 
 /** Retries until the backing services are available. Until then, the process listens, but is not ready. */

@@ -61,7 +61,7 @@ export interface TestApiOptions {
 export async function startApi({ config = {}, clock = new MovableClock(), doubles = {} }: TestApiOptions = {}): Promise<TestApi> {
   const logLines: Record<string, unknown>[] = []
   const logTo = { write: (line: string) => void logLines.push(JSON.parse(line)) }
-  const container = makeContainer({ ...readConfig({}), ...config }, logTo)
+  const container = await makeContainer({ ...readConfig({}), ...config }, logTo)
   const redis = config.distributed && new RedisConnection(config.distributed.redisUrl, { prefix: config.distributed.redisPrefix, clock })
   for (const [name, double] of Object.entries({ clock, ...(redis ? { redis } : {}), ...doubles })) {
     container.rebind<unknown>(TOKENS[name as keyof Doubles]).toConstantValue(double)

@@ -39,6 +39,9 @@ export interface ServiceProcess {
   signal(name: NodeJS.Signals): void
   /** Closes the reading end of its output. */
   closeOutput(): void
+  /** Stops reading its standard output until `resumeOutput`. */
+  pauseOutput(): void
+  resumeOutput(): void
   /** Resolves to the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
@@ -103,6 +106,8 @@ function makeHandle(service: RunningProcess, from: Pick<ServiceProcess, 'url' | 
     send: (path, sent) => send(from.url, path, sent),
     signal: (name) => void child.kill(name),
     closeOutput: () => child.stdout.destroy(),
+    pauseOutput: () => void child.stdout.pause(),
+    resumeOutput: () => void child.stdout.resume(),
     async stop(signal = 'SIGTERM') {
       child.kill(signal)
       return (await service.ended).exitCode

@@ -10,7 +10,8 @@ describe('the wiring of Redis', () => {
     const logLines: Record<string, unknown>[] = []
     const redisUrl = `redis://:hunter2@127.0.0.1:${await freePort()}`
     const config = { ...readConfig({}), distributed: { mongodbUrl: 'mongodb://127.0.0.1:1/petstore', redisUrl, redisPrefix: PREFIX } }
-    const parts = makeContainer(config, { write: (line) => void logLines.push(JSON.parse(line)) }).get(ServiceParts)
+    const container = await makeContainer(config, { write: (line) => void logLines.push(JSON.parse(line)) })
+    const parts = container.get(ServiceParts)
     const redis = parts.backingServices.find(({ name }) => name === 'redis')
     await redis?.prepare('serve')
     try {

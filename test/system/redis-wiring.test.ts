@@ -36,11 +36,11 @@ describe('the backing service redis', function () {
 
   after(() => redis?.stop())
 
-  function makeService() {
+  async function makeService() {
     const logLines: Record<string, unknown>[] = []
     const distributed = { mongodbUrl: 'mongodb://127.0.0.1:1/petstore', redisUrl: redis.url, redisPrefix: PREFIX }
     const config = { ...readConfig({}), distributed }
-    const container = makeContainer(config, { write: (line) => void logLines.push(JSON.parse(line)) })
+    const container = await makeContainer(config, { write: (line) => void logLines.push(JSON.parse(line)) })
     const service = container.get(ServiceParts).backingServices.find(({ name }) => name === 'redis')
     if (!service) throw new Error('No backing service')
     return { service, quotas: container.get(TOKENS.quotas), logLines }
@@ -49,7 +49,7 @@ describe('the backing service redis', function () {
   const countReplicas = () => observer.client.zcard(`${PREFIX}replicas:{0}`)
 
   it('registers a process that serves until it closes, and no command', async () => {
-    const [serving, command] = [makeService(), makeService()]
+    const [serving, command] = await Promise.all([makeService(), makeService()])
     await serving.service.prepare('serve')
     await command.service.prepare('command')
     expect(await countReplicas()).to.equal(1)
@@ -60,7 +60,7 @@ describe('the backing service redis', function () {
   })
 
   it('uses only keys with the prefix of the settings', async () => {
-    const { service, quotas } = makeService()
+    const { service, quotas } = await makeService()
     await service.prepare('serve')
     await takeOne(quotas, 'key_one', FREE)
     await service.close()
@@ -69,7 +69,7 @@ describe('the backing service redis', function () {
   })
 
   it('reports strikes that Redis does not know yet before it disconnects', async () => {
-    const { service, quotas } = makeService()
+    const { service, quotas } = await makeService()
     await service.prepare('serve')
     const rules = someQuotaRules({ limits: { minute: 1 }, ban: someBanRules({ graceMs: -1 }) })
     // The first request is admitted and the second one begins the grace period. Redis decides the first ten rejections.
@@ -80,7 +80,7 @@ describe('the backing service redis', function () {
   })
 
   it('logs how many keys have usage that it could not report', async () => {
-    const { service, quotas, logLines } = makeService()
+    const { service, quotas, logLines } = await makeService()
     await service.prepare('serve')
     await redis.kill()
     await until('Redis is unavailable', async () => !(await service.isUp()))
@@ -90,7 +90,7 @@ describe('the backing service redis', function () {
   })
 
   it('logs that it has restored quotas after a loss of data', async () => {
-    const { service, quotas, logLines } = makeService()
+    const { service, quotas, logLines } = await makeService()
     await service.prepare('serve')
     await takeOne(quotas, 'key_one', FREE)
     await observer.client.flushall()
@@ -101,7 +101,7 @@ describe('the backing service redis', function () {
   })
 
   it('logs a corrupt hash with the ID of the key', async () => {
-    const { service, quotas, logLines } = makeService()
+    const { service, quotas, logLines } = await makeService()
     await service.prepare('serve')
     await observer.client.set(HASH, 'corrupt')
     await takeOne(quotas, 'key_one', FREE)

@@ -15,6 +15,14 @@ import { skipFor } from '../support/skip.js'
 const ANY_PORTS = { PORT: '0', ADMIN_PORT: '0' }
 const PASSWORD = 'hunter2'
 
+/** Prints the paths of all loaded CommonJS modules. */
+const LIST_MODULES_SCRIPT = [
+  "import { createRequire } from 'node:module'",
+  "const { cache } = createRequire('file:///')",
+  "process.on('SIGUSR2', () => console.error(Object.keys(cache).join('\\n')))",
+].join('\n')
+const LIST_MODULES_ON_SIGUSR2 = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LIST_MODULES_SCRIPT)}` }
+
 /** The pets or orders that the largest demo key sees. */
 async function list(service: ServiceProcess, path: string): Promise<{ id: number; petId?: number }[]> {
   const { status, json } = await service.send(path, { key: service.keys.enterprise })
@@ -82,6 +90,21 @@ describe('a service without settings', () => {
     const other = await startService()
     expect(new Set([...Object.values(other.keys), ...Object.values(service.keys)]).size).to.equal(8)
     expect(await other.send('/v1/pets', { key: service.keys.free })).to.have.property('status', 401)
+  })
+})
+
+describe('a service in embedded mode', () => {
+  after(endProcesses)
+
+  it('loads no package that only distributed mode, the docs or a command needs', async () => {
+    const service = await startService(LIST_MODULES_ON_SIGUSR2)
+    await service.send('/v1/pets', { key: service.keys.free })
+    service.signal('SIGUSR2')
+    await service.stop()
+    const { stderr } = await service.ended
+    const loaded = new Set([...stderr.matchAll(/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/g)].map(([, name]) => name))
+    expect(loaded).to.include('koa')
+    for (const name of ['mongodb', 'bson', 'ioredis', 'yaml', 'resolve-path', 'cli-progress']) expect(loaded).to.not.include(name)
   })
 })
 

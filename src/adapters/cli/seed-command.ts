@@ -1,4 +1,3 @@
-import { SingleBar } from 'cli-progress'
 import { Command, Option } from 'commander'
 import type { Seed } from '../../core/use-cases/seed.js'
 import { makeJsonOption, parseCount } from './options.js'
@@ -21,6 +20,7 @@ export function makeSeedCommand({ withSeed, print, progressStream }: SeedCommand
     .addHelpText('after', '\nRequires MONGODB_URL and REDIS_URL with the same values as the service.')
     .action(async ({ pets, orders, json }: { pets: number; orders: number; json?: true }) =>
       withSeed(async (seed) => {
+        const { SingleBar } = await import('cli-progress')
         const bar = new SingleBar({
           format: '{bar} {percentage}% | {value} of {total} | {eta_formatted} left',
           stream: progressStream,

@@ -1,17 +1,15 @@
 import type { ReadStream } from 'node:fs'
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
-import { send } from '@koa/send'
 import etag from 'etag'
 import { LRUCache } from 'lru-cache'
 import { OperatorError } from '../../../core/errors.js'
 import type { Plans } from '../../../core/plan.js'
 import type { RequestContext } from '../pipeline/context.js'
-import { renderOpenApiDocument } from './openapi.js'
 import type { PublicRoute } from '../pipeline/routing.js'
 import { toServerUrl } from '../server/server-url.js'
 
@@ -53,7 +51,10 @@ type EncodedText = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly 
 /** The OpenAPI document in two formats, and a page that displays it and loads nothing from other origins. */
 export function makeDocsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): PublicRoute[] {
   const makeFormatHandler = (format: 'json' | 'yaml') =>
-    makeDocumentHandler(publicUrl, (serverUrl) => renderOpenApiDocument({ serverUrl, plans }, format))
+    makeDocumentHandler(publicUrl, async (serverUrl) => {
+      const { renderOpenApiDocument } = await import('./openapi.js')
+      return renderOpenApiDocument({ serverUrl, plans }, format)
+    })
   const toRoute = (path: string, contentType: string, handle: RouteHandler, headers: Readonly<Record<string, string>> = REVALIDATE) => ({
     path,
     handle: withRevalidation({ 'Content-Type': contentType, ...headers }, handle),
@@ -80,12 +81,17 @@ function withRevalidation(headers: Readonly<Record<string, string>>, handle: Rou
 
 /** Streams a file, so that a slow client keeps only one chunk of it in memory. */
 function makeFileHandler(name: string): RouteHandler {
-  const etags = new Map(['', '.br', '.gz'].map((extension) => [name + extension, etag(readBuiltFile(name + extension))]))
+  const names = ['', '.br', '.gz'].map((extension) => name + extension)
+  names.forEach(requireBuiltFile)
+  let etags: ReadonlyMap<string, string> | undefined
   return async (ctx) => {
+    const { send } = await import('@koa/send')
+    // Computed for the first request, because a file can have several megabytes.
+    etags ??= new Map(names.map((file) => [file, etag(readFileSync(join(FILES_FOLDER, file)))]))
     await send(ctx, name, {
       root: FILES_FOLDER,
       setHeaders: (_response, path) => {
-        ctx.etag = etags.get(basename(path)) ?? ''
+        ctx.etag = etags?.get(basename(path)) ?? ''
       },
     })
     const file = ctx.body as ReadStream
@@ -94,9 +100,9 @@ function makeFileHandler(name: string): RouteHandler {
   }
 }
 
-function readBuiltFile(name: string): Buffer {
+function requireBuiltFile(name: string): void {
   try {
-    return readFileSync(join(FILES_FOLDER, name))
+    accessSync(join(FILES_FOLDER, name), constants.R_OK)
   } catch (cause) {
     throw new OperatorError(`The docs page is not built: ${join(FILES_FOLDER, name)} cannot be read. Run npm run build, or set DOCS=off`, {
       cause,
@@ -105,10 +111,10 @@ function readBuiltFile(name: string): Buffer {
 }
 
 /** Generates and compresses a text when it is first requested. All later responses share its bytes. */
-function makeDocumentHandler(publicUrl: string, generate: (serverUrl: string) => string): RouteHandler {
+function makeDocumentHandler(publicUrl: string, generate: (serverUrl: string) => Promise<string>): RouteHandler {
   const texts = new LRUCache<string, EncodedText>({
     max: MAX_CACHED_TEXTS,
-    fetchMethod: async (serverUrl) => compress(generate(serverUrl)),
+    fetchMethod: async (serverUrl) => compress(await generate(serverUrl)),
   })
   return async (ctx) => {
     const encoding = chooseEncoding(ctx)
