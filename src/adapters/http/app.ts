@@ -68,7 +68,7 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
 
 /** Runs the middleware only under `/v1`: health checks, the OpenAPI document and the docs page need no key and have no quota. */
 function restrictToApi(middleware: Middleware): Middleware {
-  return async function runOnlyForApi(ctx, next) {
-    await (isApiPath(ctx.path) ? middleware(ctx, next) : next())
+  return function runOnlyForApi(ctx, next) {
+    return isApiPath(ctx.path) ? middleware(ctx, next) : next()
   }
 }

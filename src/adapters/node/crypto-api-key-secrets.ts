@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { ApiKeySecret, ApiKeySecrets } from '../../core/ports/api-key-secrets.js'
 
@@ -41,5 +41,5 @@ function computeChecksum(random: string): string {
 }
 
 function computeSha256(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex')
+  return hash('sha256', secret)
 }

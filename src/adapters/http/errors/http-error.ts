@@ -9,8 +9,17 @@ interface HttpErrorOptions {
   readonly cause?: unknown
 }
 
-/** A 4xx or 5xx response. `handleErrors` sends it. */
-export class HttpError extends ExpectedError {
+/** A 4xx or 5xx response. */
+export interface ErrorResponse {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly message: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly cause?: unknown
+}
+
+/** Throw it to send a 4xx or 5xx response. */
+export class HttpError extends ExpectedError implements ErrorResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
 
@@ -27,11 +36,11 @@ export class HttpError extends ExpectedError {
 /** An estimate of the time until the store is available again. */
 const UNAVAILABLE_RETRY_AFTER_SECONDS = 2
 
-/** Converts a thrown value to the error to send. An unexpected value becomes an `internal_error` without details. */
-export function toHttpError(thrown: unknown): HttpError {
+/** Converts a thrown value to the response to send. An unexpected value becomes an `internal_error` without details. */
+export function toErrorResponse(thrown: unknown): ErrorResponse {
   if (thrown instanceof HttpError) return thrown
-  if (!(thrown instanceof DomainError) || !(thrown.code in ERROR_CATALOGUE)) return new HttpError('internal_error', { cause: thrown })
-  const code = thrown.code as ErrorCode
+  const isKnown = thrown instanceof DomainError && thrown.code in ERROR_CATALOGUE
+  const code = isKnown ? (thrown.code as ErrorCode) : 'internal_error'
   const headers = code === 'service_unavailable' ? { 'Retry-After': `${UNAVAILABLE_RETRY_AFTER_SECONDS}` } : {}
-  return new HttpError(code, { headers, cause: thrown })
+  return { code, ...ERROR_CATALOGUE[code], headers, cause: thrown }
 }

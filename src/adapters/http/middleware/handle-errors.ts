@@ -3,8 +3,9 @@ import type { Logger } from 'pino'
 import { StoreUnavailable } from '../../../core/errors.js'
 import type { Middleware } from '../pipeline/context.js'
 import { respondWithJson } from '../pipeline/respond-with-json.js'
+import { setHeaders } from '../pipeline/set-headers.js'
 import { toErrorBody } from '../errors/error-catalogue.js'
-import { toHttpError } from '../errors/http-error.js'
+import { toErrorResponse } from '../errors/http-error.js'
 import { isApiPath } from '../operations/operation.js'
 import type { ReportAddressQuota } from '../pipeline/report-address-quota.js'
 
@@ -14,17 +15,17 @@ export function handleErrors({ log, reportAddressQuota }: { log: Logger; reportA
     try {
       await next()
     } catch (thrown) {
-      const error = toHttpError(thrown)
+      const error = toErrorResponse(thrown)
       if (error.cause instanceof StoreUnavailable) ctx.state.outage = error.cause.reason
       else if (error.status >= 500 && error.cause) log.error({ requestId: ctx.state.requestId, err: error.cause }, error.code)
       ctx.state.errorCode = error.code
-      ctx.set(error.headers)
+      setHeaders(ctx, error.headers)
       respondWithJson(ctx, error.status, JSON.stringify(toErrorBody(error.code, error.message)))
       // Every error has quota headers, even if it was thrown before a quota was known. The exception is the handler of a public route:
       // health checks must not depend on the quota store.
       const { route } = ctx.state
       const isFromPublicRoute = route?.respond && !isApiPath(route.template)
-      if (!isFromPublicRoute && !ctx.response.get('X-RateLimit-Limit')) {
+      if (!isFromPublicRoute && !ctx.res.hasHeader('X-RateLimit-Limit')) {
         await reportAddressQuota(ctx).catch((err: unknown) =>
           log.error({ requestId: ctx.state.requestId, err }, 'failed to set the quota headers'),
         )

@@ -6,10 +6,10 @@ const ACCEPTED_ID = /^(?!.*pst_live_)[A-Za-z0-9._-]{1,64}$/
 
 /** Sends `X-Request-Id` with every response: the ID that the client or a proxy sent, if it may be logged, or a new one. */
 export function identifyRequest(): Middleware {
-  return async function identify(ctx, next) {
+  return function identify(ctx, next) {
     const sent = ctx.get('X-Request-Id')
     ctx.state.requestId = ACCEPTED_ID.test(sent) ? sent : randomUUID()
-    ctx.set('X-Request-Id', ctx.state.requestId)
-    await next()
+    ctx.res.setHeader('X-Request-Id', ctx.state.requestId)
+    return next()
   }
 }

@@ -1,5 +1,5 @@
 import type { Middleware } from '../pipeline/context.js'
-import { HttpError, toHttpError } from '../errors/http-error.js'
+import { HttpError, toErrorResponse } from '../errors/http-error.js'
 import { setKeyQuotaHeaders } from '../pipeline/quota-headers.js'
 
 /** Refunds requests that fail with a 5xx. */
@@ -9,7 +9,7 @@ export function refundFailures(): Middleware {
       await next()
     } catch (thrown) {
       const { refund } = ctx.state
-      if (refund && toHttpError(thrown).status >= 500) {
+      if (refund && toErrorResponse(thrown).status >= 500) {
         setKeyQuotaHeaders(ctx, await refund().catch((refundError: unknown) => Promise.reject(combineErrors(thrown, refundError))))
       }
       throw thrown
@@ -19,7 +19,7 @@ export function refundFailures(): Middleware {
 
 /** The response reports the error of the request. The log contains both errors. */
 function combineErrors(thrown: unknown, refundError: unknown): HttpError {
-  const { code, message, headers } = toHttpError(thrown)
+  const { code, message, headers } = toErrorResponse(thrown)
   return new HttpError(code, {
     message,
     headers,

@@ -6,11 +6,11 @@ const HOST = /^(\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(:\d*
 
 /** Rejects requests that Node's parser accepts although they are not valid HTTP/1.1 or HTTP/1.0. */
 export function requireValidHttp(): Middleware {
-  return async function requireVersionHostAndFraming(ctx, next) {
+  return function requireVersionHostAndFraming(ctx, next) {
     const problem = findProblem(ctx)
     // Proxies and servers interpret such a request differently, and may disagree about where the next one begins (request smuggling).
     if (problem) throw new HttpError('bad_request', { message: problem, headers: { Connection: 'close' } })
-    await next()
+    return next()
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Middleware } from '../pipeline/context.js'
+import { setHeaders } from '../pipeline/set-headers.js'
 
 /** API responses are data: browsers must not run, frame, sniff or store them. */
 export function setSecurityHeaders({ publicUrl }: { publicUrl: string }): Middleware {
@@ -10,9 +11,9 @@ export function setSecurityHeaders({ publicUrl }: { publicUrl: string }): Middle
     'Cross-Origin-Resource-Policy': 'same-origin',
     ...toStrictTransportSecurity(publicUrl),
   }
-  return async function setHeaders(ctx, next) {
-    ctx.set(headers)
-    await next()
+  return function setSecurity(ctx, next) {
+    setHeaders(ctx, headers)
+    return next()
   }
 }
 

@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /** Network operators assign at least a /64 to each customer, so all IPv6 addresses of a /64 count as one client. */
@@ -8,13 +9,14 @@ const IPV6_PREFIX_BITS = 64
  * Trusts only the last `trustedHops` entries of `X-Forwarded-For`, which the nearest proxies added.
  */
 export function resolveClientAddress(socketAddress: string, forwardedFor: string, trustedHops: number): string {
-  const hops = [...forwardedFor.split(',').map((entry) => removePort(entry.trim())), socketAddress]
-  const trusted = hops.slice(-1 - trustedHops).filter((entry) => ipaddr.isValid(entry))
-  return toNetwork(trusted[0] ?? socketAddress)
+  const entries = trustedHops === 0 ? [] : forwardedFor.split(',').slice(-trustedHops)
+  const trusted = entries.map((entry) => removePort(entry.trim())).find((entry) => ipaddr.isValid(entry))
+  return toNetwork(trusted ?? socketAddress)
 }
 
 function toNetwork(text: string): string {
-  if (!ipaddr.isValid(text)) return text
+  // The usual case. Parsing the IP address takes 20 times as long as this check.
+  if (isIPv4(text) || !ipaddr.isValid(text)) return text
   const address = ipaddr.process(text)
   if (address.kind() === 'ipv4') return address.toString()
   const upperHalf = address.toByteArray().map((byte, index) => (index < IPV6_PREFIX_BITS / 8 ? byte : 0))

@@ -4,18 +4,20 @@ import type { Quota, Verdict } from '../../../core/quota.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import type { Deadline } from './deadline.js'
 
-/** The route of a request. */
-export interface MatchedRoute {
+/** The route of a request. Has `respond` if the path allows the method, otherwise `allow`. */
+export type MatchedRoute = RouteProperties &
+  (
+    | { readonly respond: (ctx: RequestContext) => Promise<void>; readonly allow?: undefined }
+    | { readonly respond?: undefined; readonly allow: string }
+  )
+
+interface RouteProperties {
   /** The path as documented: `/v1/pets/{petId}`. */
   readonly template: string
-  /** The value of the Allow header. */
-  readonly allow: string
   /** Sent with every response of the route. */
   readonly headers: Readonly<Record<string, string>>
   /** The ID of the operation. Absent unless the operation is deprecated. */
   readonly deprecatedOperation?: string
-  /** Absent if the path does not allow the method. */
-  readonly respond?: (ctx: RequestContext) => Promise<void>
 }
 
 /** What the pipeline learns about a request, step by step. */

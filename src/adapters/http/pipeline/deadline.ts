@@ -31,9 +31,9 @@ export class Deadline implements Cancellation {
    * Resolves like `work`. Throws `StoreUnavailable` at the deadline: what is then still running must not use the request or the response, and
    * its outcome is ignored. One race at a time.
    */
-  async race<Value>(work: (cancellation: Cancellation) => Promise<Value>): Promise<Value> {
-    this.throwIfAborted()
+  race<Value>(work: (cancellation: Cancellation) => Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
+      this.throwIfAborted()
       this.#fail = reject
       work(this).then(resolve, reject)
     })

@@ -9,7 +9,3 @@ export function toDeprecationHeaders({ since, sunset, successor }: Deprecation, 
     Link: `<${publicUrl}${API_PREFIX}${successor}>; rel="successor-version"`,
   }
 }
-
-export function isRemoved({ sunset }: Deprecation, nowMs: number): boolean {
-  return nowMs >= Date.parse(sunset)
-}

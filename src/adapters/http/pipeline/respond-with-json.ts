@@ -3,6 +3,6 @@ import type { Context } from 'koa'
 /** Sends text that is already JSON. Its media type has no charset parameter (RFC 8259, section 11), although Koa would add one. */
 export function respondWithJson(ctx: Context, status: number, json: string): void {
   ctx.status = status
-  ctx.set('Content-Type', 'application/json')
+  ctx.res.setHeader('Content-Type', 'application/json')
   ctx.body = json
 }

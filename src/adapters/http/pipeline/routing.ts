@@ -4,11 +4,12 @@ import type { Clock } from '../../../core/ports/clock.js'
 import { HttpError } from '../errors/http-error.js'
 import type { Call, Operation } from '../operations/operation.js'
 import { API_PREFIX, isApiPath } from '../operations/operation.js'
-import type { MatchedRoute, Middleware, RequestContext } from './context.js'
-import { isRemoved, toDeprecationHeaders } from './deprecation.js'
+import type { MatchedRoute, Middleware, RequestContext, RequestState } from './context.js'
+import { toDeprecationHeaders } from './deprecation.js'
 import type { ReportAddressQuota } from './report-address-quota.js'
 import { requireJsonAccepted } from './require-json-accepted.js'
 import { respondWithJson } from './respond-with-json.js'
+import { setHeaders } from './set-headers.js'
 
 /** A route outside the API, which needs no key. Responds to GET and HEAD. */
 export interface PublicRoute {
@@ -24,8 +25,8 @@ interface RoutingDeps {
   readonly reportAddressQuota: ReportAddressQuota
 }
 
-/** A registered route. */
 interface Route extends Pick<MatchedRoute, 'template' | 'headers' | 'deprecatedOperation'> {
+  readonly method: Operation['method']
   readonly respond: (ctx: RequestContext, params: Readonly<Record<string, string>>) => Promise<void>
 }
 
@@ -37,64 +38,65 @@ export function makeRouting({ operations, publicRoutes, publicUrl, clock, report
   respondToOptions: Middleware
   callHandler: Middleware
 } {
-  const router = new Router({ sensitive: true, strict: true })
-  const routes = new Map<string, Route>()
-  const register = (name: string, method: Operation['method'], route: Route) => {
-    routes.set(name, route)
-    // The router only matches. `callHandler` responds.
-    router[method](name, route.template.replaceAll(/\{(\w+)\}/g, ':$1'), async () => {})
+  const router = new Router<RequestState>({ sensitive: true, strict: true })
+  const register = (route: Route) => {
+    // The router only matches, and `callHandler` responds. For a single path, `register` returns its layer.
+    const layer = router.register(route.template.replaceAll(/\{(\w+)\}/g, ':$1'), [route.method], async () => {}) as Layer<RequestState>
+    const respond = (ctx: RequestContext) => route.respond(ctx, layer.params(ctx.path, layer.captures(ctx.path)))
+    return { layer, route: { ...route, respond } }
   }
-  for (const operation of operations) register(operation.operationId, operation.method, toRoute(operation, publicUrl, clock))
-  for (const { path, handle } of publicRoutes) register(path, 'get', { template: path, headers: {}, respond: handle })
-  const allowByTemplate: Record<string, string> = {}
+  const routes = [
+    ...operations.map((operation) => register(toRoute(operation, publicUrl, clock))),
+    ...publicRoutes.map(({ path, handle }) => register({ method: 'get', template: path, headers: {}, respond: handle })),
+  ]
 
   const match = (path: string, method: string): MatchedRoute | undefined => {
-    const matches = router.match(path, method)
-    const [layer] = matches.pathAndMethod
-    const [route, ...others] = (layer ? [layer] : matches.path).flatMap(({ name }) => routes.get(name ?? '') ?? [])
-    if (!route) return undefined
-    const allow = (allowByTemplate[route.template] ??= toAllow(matches.path))
-    if (layer) return { ...route, allow, respond: (ctx) => route.respond(ctx, layer.params(path, layer.captures(path))) }
-    const headers = others.reduce((all, other) => ({ ...all, ...other.headers }), route.headers)
-    return { template: route.template, headers, allow }
+    const found = routes.find(({ layer }) => layer.methods.includes(method) && layer.match(path))
+    if (found) return found.route
+    const samePath = routes.filter(({ layer }) => layer.match(path))
+    const headers = samePath.reduce((all, { route }) => ({ ...all, ...route.headers }), {})
+    return samePath[0] && { template: samePath[0].route.template, headers, allow: toAllow(samePath.map(({ layer }) => layer)) }
+  }
+
+  const sendAllow = async (ctx: RequestContext) => {
+    const allow = ctx.path === '*' ? toAllow(router.stack) : ctx.state.route?.allow
+    if (allow === undefined) throw new HttpError('not_found')
+    if (isApiPath(ctx.path)) await reportAddressQuota(ctx)
+    ctx.status = 204
+    ctx.set('Allow', allow)
   }
 
   return {
     /** Sets `ctx.state.route` and the headers of the route, so that every response has them. */
-    async matchRoute(ctx, next) {
+    matchRoute(ctx, next) {
       const route = match(readPath(ctx), ctx.method)
       if (route) {
         ctx.state.route = route
-        ctx.set(route.headers)
+        setHeaders(ctx, route.headers)
       }
-      await next()
+      return next()
     },
 
     /** OPTIONS needs no key and is not charged, because browsers send preflight requests without a key. */
-    async respondToOptions(ctx, next) {
-      if (ctx.method !== 'OPTIONS') return next()
-      const allow = ctx.path === '*' ? toAllow(router.stack) : ctx.state.route?.allow
-      if (allow === undefined) throw new HttpError('not_found')
-      if (isApiPath(ctx.path)) await reportAddressQuota(ctx)
-      ctx.status = 204
-      ctx.set('Allow', allow)
-    },
+    respondToOptions: (ctx, next) => (ctx.method === 'OPTIONS' ? sendAllow(ctx) : next()),
 
-    async callHandler(ctx) {
+    callHandler(ctx) {
       const { route } = ctx.state
       if (!route) throw new HttpError('not_found')
       if (!route.respond) throw new HttpError('method_not_allowed', { headers: { Allow: route.allow } })
       // Node's default 417 response has no body.
-      const expectation = ctx.get('Expect').toLowerCase()
+      const expectation = ctx.headers.expect?.toLowerCase()
       if (expectation && expectation !== '100-continue') throw new HttpError('expectation_failed')
-      await route.respond(ctx)
+      return route.respond(ctx)
     },
   }
 }
 
 function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
-  const { operationId, path, stability, deprecation, handle } = operation
+  const { operationId, method, path, stability, deprecation, handle } = operation
+  const removedAtMs = deprecation ? Date.parse(deprecation.sunset) : Infinity
   return {
+    method,
     template: API_PREFIX + path,
     headers: {
       ...(stability === 'stable' ? {} : { 'X-Stability': stability }),
@@ -103,19 +105,19 @@ function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
     ...(deprecation && { deprecatedOperation: operationId }),
     async respond(ctx, params) {
       requireJsonAccepted(ctx)
-      if (deprecation && isRemoved(deprecation, clock.nowMs())) throw new HttpError('operation_removed')
+      if (clock.nowMs() >= removedAtMs) throw new HttpError('operation_removed')
       const { key, deadline } = ctx.state
       if (!key) throw new Error('An operation was called without authentication')
       const pauseDeadline: Call['pauseDeadline'] = (work) => deadline.pauseDuring(work)
       const response = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, signal, pauseDeadline }))
-      ctx.set(response.headers ?? {})
+      if (response.headers) setHeaders(ctx, response.headers)
       if (response.json === undefined) ctx.status = response.status
       else respondWithJson(ctx, response.status, response.json)
     },
   }
 }
 
-function toAllow(layers: readonly Layer[]): string {
+function toAllow(layers: readonly Layer<RequestState>[]): string {
   return [...new Set([...layers.flatMap(({ methods }) => methods), 'OPTIONS'])].toSorted().join(', ')
 }
 

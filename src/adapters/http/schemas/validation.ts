@@ -16,7 +16,8 @@ export const NO_PARAMETERS = z.strictObject({})
 /** Parses a query string. Rejects a repeated parameter, because proxies and servers differ in which of its values they use. */
 export function parseQuery<Value>(schema: z.ZodType<Value>, querystring: string): Value {
   const sent = new URLSearchParams(querystring)
-  const repeated = [...new Set(sent.keys())].filter((name) => sent.getAll(name).length > 1)
+  const names = new Set(sent.keys())
+  const repeated = names.size === sent.size ? [] : [...names].filter((name) => sent.getAll(name).length > 1)
   const single = [...sent].filter(([name]) => !repeated.includes(name))
   const problems = repeated.map((name) => `${escapeName(name)}: must not be repeated`)
   return parseOrThrow(schema, Object.fromEntries(single), 'invalid_parameter', problems)
