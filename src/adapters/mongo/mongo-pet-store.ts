@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { PageRequest } from '../../core/page.js'
 import type { Pet, PetStatus } from '../../core/pet.js'
 import type { PetStore } from '../../core/ports/pet-store.js'
+import { findRows } from './find-rows.js'
 import { listByKeyset } from './list-by-keyset.js'
 import { isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
 import type { MongoConnection } from './mongo-connection.js'
@@ -31,7 +32,7 @@ export class MongoPetStore implements PetStore {
   }
 
   async find(id: bigint): Promise<Pet | undefined> {
-    const found = await this.mongo.call(() => this.#pets.findOne({ _id: id }, SERVER_TIME_LIMIT))
+    const [found] = await findRows(this.mongo, this.#pets, { filter: { _id: id }, limit: 1 })
     return found ? toPet(found) : undefined
   }
 
