@@ -13,7 +13,6 @@ import {
   MongoUnexpectedServerResponseError,
   MongoWriteConcernError,
 } from 'mongodb'
-import pTimeout from 'p-timeout'
 import { StoreUnavailable } from '../../core/errors.js'
 
 /** The maximum duration of one operation, including server selection, the connection pool, the network and the server. */
@@ -24,14 +23,17 @@ export const SERVER_TIME_LIMIT = { maxTimeMS: CALL_TIMEOUT_MS }
 
 /** Runs one operation. Throws `StoreUnavailable` during an outage and after `timeoutMs`. It is then unknown whether a write took place. */
 export async function callMongo<Value>(operation: () => Promise<Value>, timeoutMs = CALL_TIMEOUT_MS): Promise<Value> {
-  const fallback = () => {
-    throw new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)
-  }
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)), timeoutMs)
+  })
   try {
-    return await pTimeout(operation(), { milliseconds: timeoutMs, fallback })
+    return await Promise.race([operation(), timeout])
   } catch (error) {
     if (!isOutage(error)) throw error
     throw new StoreUnavailable('MongoDB is unavailable', { cause: error })
+  } finally {
+    clearTimeout(timer)
   }
 }
 
