@@ -1,4 +1,5 @@
 import {
+  MongoBulkWriteError,
   MongoClientClosedError,
   MongoError,
   MongoExpiredSessionError,
@@ -119,6 +120,7 @@ const SOCKET_ENDED = 'This socket has been ended by the other party'
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (OUTAGE_CLASSES.some((outage) => error instanceof outage)) return true
+  if (error instanceof MongoBulkWriteError && isOutageOfBulkWrite(error)) return true
   if (error instanceof MongoServerError) {
     return OUTAGE_CODES.has(Number(error.code)) || OUTAGE_LABELS.some((label) => error.hasErrorLabel(label))
   }
@@ -126,4 +128,9 @@ export function isOutage(error: unknown): boolean {
   // The driver does not wrap some errors of Node.js: failed DNS lookups, and errors of a connection while a write waits for its buffer.
   const { syscall, code, message } = error as NodeJS.ErrnoException
   return DNS_SYSTEM_CALLS.has(syscall) || CONNECTION_ERROR_CODES.has(code) || message === SOCKET_ENDED
+}
+
+/** The driver replaces every error of a bulk write. The original error is `errorResponse`, except for an error of the write concern. */
+function isOutageOfBulkWrite({ result, errorResponse }: MongoBulkWriteError): boolean {
+  return result.getWriteConcernError() !== undefined || isOutage(errorResponse)
 }
