@@ -84,7 +84,7 @@ export const SETTINGS = {
     isSecret: true,
     whenUnset: 'random at each start',
     meaning:
-      'The secret that encrypts pagination cursors; 32 bytes or more. Without it, cursors become invalid when the process ends. Required with `MONGODB_URL` and `REDIS_URL`, with the same value for all replicas.',
+      'The secret that signs pagination cursors; 32 bytes or more. Without it, cursors become invalid when the process ends. Required with `MONGODB_URL` and `REDIS_URL`, with the same value for all replicas.',
   },
   PUBLIC_URL: {
     parser: publicUrl,

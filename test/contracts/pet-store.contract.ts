@@ -87,6 +87,16 @@ export function describePetStore(name: string, open: () => Promise<OpenAdapter<P
       expect(await pets.list({ limit: 100 })).to.deep.equal(winners)
     })
 
+    it('inserts pets that are added at the same time, except those whose ID is taken', async () => {
+      const ids = Array.from({ length: 20 }, (_, index) => BigInt(index + 1))
+      for (const id of [3n, 20n]) await pets.insert(aPet({ id, name: 'First' }))
+      const outcomes = await Promise.all(ids.map((id) => pets.insert(aPet({ id, name: 'Second' }))))
+      expect(outcomes).to.deep.equal(ids.map((id) => ([3n, 20n].includes(id) ? 'taken' : 'inserted')))
+      expect((await pets.list({ limit: 100 })).map(({ name: petName }) => petName)).to.deep.equal(
+        ids.map((id) => ([3n, 20n].includes(id) ? 'First' : 'Second')),
+      )
+    })
+
     it('finds an inserted pet immediately on another replica and after a restart', async () => {
       await pets.insert(aPet({ id: 3n }))
       const another = await opened.reopen()

@@ -166,10 +166,6 @@ describe('a cursor', () => {
     expect(cursor).to.match(/^[A-Za-z0-9_-]{1,200}$/)
   })
 
-  it('differs each time, so that nothing can be derived from it', async () => {
-    expect(await issueCursor(api, api.key, '/v1/pets?limit=3')).to.not.equal(cursor)
-  })
-
   it('can be used repeatedly', async () => {
     const [first, second] = [await api.call(`/v1/pets?cursor=${cursor}`), await api.call(`/v1/pets?cursor=${cursor}`)]
     expect(first.status).to.equal(200)

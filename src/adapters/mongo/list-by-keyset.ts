@@ -1,6 +1,6 @@
 import type { Collection, Filter } from 'mongodb'
 import type { PageRequest } from '../../core/page.js'
-import { SERVER_TIME_LIMIT } from './mongo-call.js'
+import { findRows } from './find-rows.js'
 import type { MongoConnection } from './mongo-connection.js'
 
 /** Reads one page with an index on `_id` or `{status, _id}`, so reading any page costs the same. */
@@ -10,5 +10,5 @@ export async function listByKeyset<Status extends string, Row extends { _id: big
   { limit, status, after }: PageRequest<Status>,
 ): Promise<Row[]> {
   const filter = { ...(status === undefined ? {} : { status }), ...(after === undefined ? {} : { _id: { $gt: after } }) } as Filter<Row>
-  return mongo.call(() => collection.find(filter, SERVER_TIME_LIMIT).sort({ _id: 1 }).limit(limit).toArray()) as Promise<Row[]>
+  return findRows(mongo, collection, { filter, sort: { _id: 1 }, limit })
 }

@@ -1,4 +1,5 @@
 import {
+  MongoBulkWriteError,
   MongoClientClosedError,
   MongoError,
   MongoExpiredSessionError,
@@ -13,7 +14,6 @@ import {
   MongoUnexpectedServerResponseError,
   MongoWriteConcernError,
 } from 'mongodb'
-import pTimeout from 'p-timeout'
 import { StoreUnavailable } from '../../core/errors.js'
 
 /** The maximum duration of one operation, including server selection, the connection pool, the network and the server. */
@@ -24,14 +24,17 @@ export const SERVER_TIME_LIMIT = { maxTimeMS: CALL_TIMEOUT_MS }
 
 /** Runs one operation. Throws `StoreUnavailable` during an outage and after `timeoutMs`. It is then unknown whether a write took place. */
 export async function callMongo<Value>(operation: () => Promise<Value>, timeoutMs = CALL_TIMEOUT_MS): Promise<Value> {
-  const fallback = () => {
-    throw new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)
-  }
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)), timeoutMs)
+  })
   try {
-    return await pTimeout(operation(), { milliseconds: timeoutMs, fallback })
+    return await Promise.race([operation(), timeout])
   } catch (error) {
     if (!isOutage(error)) throw error
     throw new StoreUnavailable('MongoDB is unavailable', { cause: error })
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -117,6 +120,7 @@ const SOCKET_ENDED = 'This socket has been ended by the other party'
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (OUTAGE_CLASSES.some((outage) => error instanceof outage)) return true
+  if (error instanceof MongoBulkWriteError && isOutageOfBulkWrite(error)) return true
   if (error instanceof MongoServerError) {
     return OUTAGE_CODES.has(Number(error.code)) || OUTAGE_LABELS.some((label) => error.hasErrorLabel(label))
   }
@@ -124,4 +128,9 @@ export function isOutage(error: unknown): boolean {
   // The driver does not wrap some errors of Node.js: failed DNS lookups, and errors of a connection while a write waits for its buffer.
   const { syscall, code, message } = error as NodeJS.ErrnoException
   return DNS_SYSTEM_CALLS.has(syscall) || CONNECTION_ERROR_CODES.has(code) || message === SOCKET_ENDED
+}
+
+/** The driver replaces every error of a bulk write. The original error is `errorResponse`, except for an error of the write concern. */
+function isOutageOfBulkWrite({ result, errorResponse }: MongoBulkWriteError): boolean {
+  return result.getWriteConcernError() !== undefined || isOutage(errorResponse)
 }

@@ -2,8 +2,11 @@ import type { Collection, Db } from 'mongodb'
 import type { PageRequest } from '../../core/page.js'
 import type { Pet, PetStatus } from '../../core/pet.js'
 import type { PetStore } from '../../core/ports/pet-store.js'
+import { findRows } from './find-rows.js'
+import type { Insert } from './group-inserts.js'
+import { groupInserts } from './group-inserts.js'
 import { listByKeyset } from './list-by-keyset.js'
-import { isDuplicateKeyError, SERVER_TIME_LIMIT } from './mongo-call.js'
+import { isDuplicateKeyError } from './mongo-call.js'
 import type { MongoConnection } from './mongo-connection.js'
 
 export interface PetDocument {
@@ -15,14 +18,16 @@ export interface PetDocument {
 
 export class MongoPetStore implements PetStore {
   readonly #pets: Collection<PetDocument>
+  readonly #insert: Insert<PetDocument>
 
   constructor(private readonly mongo: MongoConnection) {
     this.#pets = getPetCollection(mongo.db)
+    this.#insert = groupInserts(this.#pets)
   }
 
   async insert({ id, name, categoryId, status }: Pet): Promise<'inserted' | 'taken'> {
     try {
-      await this.mongo.call(() => this.#pets.insertOne({ _id: id, name, categoryId, status }, SERVER_TIME_LIMIT))
+      await this.mongo.call(() => this.#insert({ _id: id, name, categoryId, status }))
       return 'inserted'
     } catch (error) {
       if (isDuplicateKeyError(error)) return 'taken'
@@ -31,7 +36,7 @@ export class MongoPetStore implements PetStore {
   }
 
   async find(id: bigint): Promise<Pet | undefined> {
-    const found = await this.mongo.call(() => this.#pets.findOne({ _id: id }, SERVER_TIME_LIMIT))
+    const [found] = await findRows(this.mongo, this.#pets, { filter: { _id: id }, limit: 1 })
     return found ? toPet(found) : undefined
   }
 

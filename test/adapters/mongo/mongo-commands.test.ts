@@ -63,7 +63,9 @@ describe('the commands that the service sends to MongoDB', () => {
       if ('aggregate' in command || 'insert' in command) await setTimeout(responseDelayMs)
       return respond(command)
     })
-    connection = new MongoConnection(`mongodb://127.0.0.1:${stub.port}/?directConnection=true&retryWrites=false`)
+    connection = new MongoConnection(
+      `mongodb://127.0.0.1:${stub.port}/?directConnection=true&retryWrites=false&readConcernLevel=local&readPreference=nearest`,
+    )
     await connection.open()
   })
 
@@ -136,6 +138,25 @@ describe('the commands that the service sends to MongoDB', () => {
   it('are retryable writes, whatever the URL says', async () => {
     await new MongoPetStore(connection).insert(aPet())
     expect(sent()[0]).to.include.keys('insert', 'txnNumber', 'lsid')
+  })
+
+  it('are majority reads whose response has all rows, whatever the URL says', async () => {
+    const rows = [
+      () => new MongoPetStore(connection).find(1n),
+      () => new MongoPetStore(connection).list({ limit: 101 }),
+      () => new MongoOrderStore(connection).list({ limit: 101 }),
+    ]
+    for (const read of rows) await read()
+    for (const { limit, batchSize, singleBatch, readConcern, $readPreference } of sent()) {
+      expect({ batchSize, singleBatch, readConcern }).to.deep.equal({
+        batchSize: limit,
+        singleBatch: true,
+        readConcern: { level: 'majority' },
+      })
+      // With a direct connection, the driver sends this for `primary`.
+      expect($readPreference).to.deep.equal({ mode: 'primaryPreferred' })
+    }
+    expect(sent()).to.have.lengthOf(rows.length)
   })
 
   it('may fail while a block of pet IDs is prefetched, without an unhandled rejection or a failed request', async () => {

@@ -7,6 +7,7 @@ import { parseQuery } from '../schemas/validation.js'
 import type { OperationDeclaration } from './operation.js'
 import type { PaginationDeps } from './pagination.js'
 import { getPage } from './pagination.js'
+import { shareReads } from './share-reads.js'
 
 const PATH = '/store/orders'
 
@@ -34,6 +35,7 @@ export const listOrdersOperation: OperationDeclaration<{ orders: OrderStore } & 
     const listOrders = makeListOrders({ orders })
     const serialize = makeSerializer<readonly object[]>(responseBody)
     const listing = { path: PATH, list: listOrders, serialize, cursors, publicUrl }
-    return async (ctx) => getPage(listing, parseQuery(orderQuery, ctx.querystring))
+    const respond = shareReads(async (querystring) => getPage(listing, parseQuery(orderQuery, querystring)))
+    return (ctx) => respond(ctx.querystring)
   },
 }

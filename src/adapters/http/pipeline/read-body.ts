@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import bodyParser from 'koa-bodyparser'
-import pTimeout from 'p-timeout'
 import { HttpError } from '../errors/http-error.js'
 import type { Call } from '../operations/operation.js'
 import { getBrokenBodySignal } from '../server/broken-body.js'
@@ -31,16 +30,15 @@ export async function readBody(ctx: Context, { pauseDeadline }: Call): Promise<B
 
 /** Rejects with `request_timeout` if the body does not arrive in time, and with `bad_request` if the rest of it cannot be read. */
 async function rejectIfBodyFails(request: IncomingMessage, reading: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
   const failed = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new HttpError('request_timeout', CLOSE_CONNECTION)), BODY_TIMEOUT_MS)
     const broken = getBrokenBodySignal(request)
     const fail = () => reject(toBodyError(broken.reason as NodeJS.ErrnoException))
     if (broken.aborted) fail()
     else broken.addEventListener('abort', fail, { once: true })
   })
-  await pTimeout(Promise.race([reading, failed]), {
-    milliseconds: BODY_TIMEOUT_MS,
-    message: new HttpError('request_timeout', CLOSE_CONNECTION),
-  })
+  await Promise.race([reading, failed]).finally(() => clearTimeout(timer))
 }
 
 function rejectBody(error: Error & { status?: number; type?: string }): never {
