@@ -48,7 +48,7 @@ describe('identical lists', () => {
     })
   })
 
-  it('get one 503 each if the read fails, and are not charged', () => {
+  it('each get 503 if the read fails, and are not charged', () => {
     const pets = new SlowPetStore()
     return withApi({ doubles: { pets } }, async (api, key) => {
       await api.send('/v1/pets', { key })

@@ -24,7 +24,7 @@ export async function inSequence<Outcome>(count: number, make: (index: number) =
 }
 
 /** Makes 50 calls at a time: few enough that Redis responds in time, also on a slow machine. */
-export async function inBatches<Outcome>(count: number, make: (index: number) => Promise<Outcome>): Promise<Outcome[]> {
+export async function inParallelBatches<Outcome>(count: number, make: (index: number) => Promise<Outcome>): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   for (let start = 0; start < count; start += 50)
     outcomes.push(...(await inParallel(Math.min(50, count - start), (index) => make(start + index))))

@@ -7,7 +7,7 @@ import { until, within } from '../support/until.js'
 const AMPLE_MS = 15_000
 
 /** Runs the script in the service when it gets SIGUSR2. */
-function onSigusr2(script: string): Settings {
+function runOnSigusr2(script: string): Settings {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${script} })`)}` }
 }
 
@@ -32,17 +32,22 @@ describe('the log of a service process', function () {
   const listMessages = (service: ServiceProcess) => parseLog(service).map(({ msg }) => msg)
 
   function expectOneLinePerResponse(service: ServiceProcess, { hits }: LoadGenerator): void {
-    const answered = hits.filter(({ status }) => status !== undefined).map(({ headers }) => headers['x-request-id'])
+    const respondedIds = hits.filter(({ status }) => status !== undefined).map(({ headers }) => headers['x-request-id'])
     const logged = parseLog(service).flatMap(({ requestId }) => requestId ?? [])
-    expect(answered.length).to.be.above(100)
-    expect(new Set(logged)).to.include.all.keys(answered).and.to.have.property('size', logged.length)
+    expect(respondedIds.length).to.be.above(100)
+    expect(new Set(logged)).to.include.all.keys(respondedIds).and.to.have.property('size', logged.length)
   }
 
   for (const [end, settings, signal, messages] of [
     ['SIGTERM', {}, 'SIGTERM', ['stopping', 'stopped']],
-    ['a second signal', onSigusr2(TWO_SIGNALS), 'SIGUSR2', ['stopping']],
-    ['an uncaught exception', onSigusr2("throw new Error('planted')"), 'SIGUSR2', ['uncaught exception', 'stopping', 'stopped']],
-    ['an unhandled rejection', onSigusr2("Promise.reject(new Error('planted'))"), 'SIGUSR2', ['uncaught exception', 'stopping', 'stopped']],
+    ['a second signal', runOnSigusr2(TWO_SIGNALS), 'SIGUSR2', ['stopping']],
+    ['an uncaught exception', runOnSigusr2("throw new Error('planted')"), 'SIGUSR2', ['uncaught exception', 'stopping', 'stopped']],
+    [
+      'an unhandled rejection',
+      runOnSigusr2("Promise.reject(new Error('planted'))"),
+      'SIGUSR2',
+      ['uncaught exception', 'stopping', 'stopped'],
+    ],
   ] as const) {
     it(`has a line for every response if ${end} ends the process under load`, async () => {
       const service = await startService(settings)

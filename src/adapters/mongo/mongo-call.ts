@@ -24,6 +24,7 @@ export const SERVER_TIME_LIMIT = { maxTimeMS: CALL_TIMEOUT_MS }
 
 /** Runs one operation. Throws `StoreUnavailable` during an outage and after `timeoutMs`. It is then unknown whether a write took place. */
 export async function callMongo<Value>(operation: () => Promise<Value>, timeoutMs = CALL_TIMEOUT_MS): Promise<Value> {
+  // p-timeout would create an error with a stack trace for every call.
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new StoreUnavailable(`MongoDB did not respond within ${timeoutMs} ms`)), timeoutMs)
@@ -130,7 +131,7 @@ export function isOutage(error: unknown): boolean {
   return DNS_SYSTEM_CALLS.has(syscall) || CONNECTION_ERROR_CODES.has(code) || message === SOCKET_ENDED
 }
 
-/** The driver replaces every error of a bulk write. The original error is `errorResponse`, except for an error of the write concern. */
+/** The driver wraps every error of a bulk write. `errorResponse` is the original error of a connection or of the driver; the code and labels of a server error are copied. */
 function isOutageOfBulkWrite({ result, errorResponse }: MongoBulkWriteError): boolean {
   return result.getWriteConcernError() !== undefined || isOutage(errorResponse)
 }

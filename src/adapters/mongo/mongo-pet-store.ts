@@ -3,8 +3,8 @@ import type { PageRequest } from '../../core/page.js'
 import type { Pet, PetStatus } from '../../core/pet.js'
 import type { PetStore } from '../../core/ports/pet-store.js'
 import { findRows } from './find-rows.js'
-import type { Insert } from './group-inserts.js'
-import { groupInserts } from './group-inserts.js'
+import type { Insert } from './batch-inserts.js'
+import { batchInserts } from './batch-inserts.js'
 import { listByKeyset } from './list-by-keyset.js'
 import { isDuplicateKeyError } from './mongo-call.js'
 import type { MongoConnection } from './mongo-connection.js'
@@ -22,7 +22,7 @@ export class MongoPetStore implements PetStore {
 
   constructor(private readonly mongo: MongoConnection) {
     this.#pets = getPetCollection(mongo.db)
-    this.#insert = groupInserts(this.#pets)
+    this.#insert = batchInserts(this.#pets)
   }
 
   async insert({ id, name, categoryId, status }: Pet): Promise<'inserted' | 'taken'> {

@@ -3,9 +3,10 @@ import { writeSync } from 'node:fs'
 /** Writes some of the bytes and returns their number. Throws `EAGAIN` while a slow reader has no room for more. */
 export type WriteBytes = (bytes: Uint8Array) => number
 
-/** Counts a character as one byte until it is written. */
+/** Collected lines count one byte per character. */
 const MAX_BACKLOG_BYTES = 16 * 1024 * 1024
 const RETRY_MS = 5
+const LINE_FEED = 0x0a
 const MAX_EXIT_DELAY_MS = 2_000
 
 /**
@@ -20,6 +21,7 @@ export class LogOutput {
   #unwritten: Uint8Array = Buffer.alloc(0)
   #isFlushScheduled = false
   #hasDiscarded = false
+  #isWithinLine = false
 
   constructor(private readonly writeBytes: WriteBytes = writeToStandardOutput) {}
 
@@ -29,8 +31,8 @@ export class LogOutput {
       this.#hasDiscarded = true
       return
     }
-    this.#collected += this.#hasDiscarded ? formatGap() + lines : lines
-    this.#hasDiscarded = false
+    this.#reportGap()
+    this.#collected += lines
     if (this.#isFlushScheduled) return
     this.#isFlushScheduled = true
     setImmediate(() => this.#flush())
@@ -38,9 +40,17 @@ export class LogOutput {
 
   /** Writes everything before the process exits. Waits for a slow reader, but no longer than 2 seconds. */
   end(): void {
+    this.#reportGap()
     const deadlineMs = performance.now() + MAX_EXIT_DELAY_MS
-    const unchanged = new Int32Array(new SharedArrayBuffer(4))
-    while (!this.#writeAll() && performance.now() < deadlineMs) Atomics.wait(unchanged, 0, 0, RETRY_MS)
+    // Never changes, so `wait` only sleeps.
+    const sleepCell = new Int32Array(new SharedArrayBuffer(4))
+    while (!this.#writeAll() && performance.now() < deadlineMs) Atomics.wait(sleepCell, 0, 0, RETRY_MS)
+  }
+
+  #reportGap(): void {
+    if (!this.#hasDiscarded) return
+    this.#hasDiscarded = false
+    this.#collected += this.#isWithinLine ? `\n${formatGap()}` : formatGap()
   }
 
   #flush(): void {
@@ -56,7 +66,9 @@ export class LogOutput {
           this.#unwritten = Buffer.from(this.#collected)
           this.#collected = ''
         }
-        this.#unwritten = this.#unwritten.subarray(this.writeBytes(this.#unwritten))
+        const written = this.writeBytes(this.#unwritten)
+        if (written > 0) this.#isWithinLine = this.#unwritten[written - 1] !== LINE_FEED
+        this.#unwritten = this.#unwritten.subarray(written)
       }
       return true
     } catch (error) {
@@ -75,5 +87,5 @@ function writeToStandardOutput(bytes: Uint8Array): number {
 }
 
 function formatGap(): string {
-  return `${JSON.stringify({ level: 40, time: Date.now(), msg: 'lines of the log are missing here: they could not be written' })}\n`
+  return `${JSON.stringify({ level: 40, time: Date.now(), msg: 'log lines are missing here because they could not be written' })}\n`
 }

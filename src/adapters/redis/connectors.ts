@@ -51,7 +51,7 @@ export function makeSentinelConnector(onError: ErrorListener): Connector {
   } as Connector
 }
 
-/** Sends all commands of one callback in one system call, which costs more CPU time than the rest of a command. */
+/** Sends all commands of one callback with one system call. A system call costs more CPU time than the rest of a command. */
 function batchWrites<AnySocket extends Socket>(socket: AnySocket): AnySocket {
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
   let isBatching = false

@@ -66,7 +66,7 @@ export class Heartbeat {
     private readonly client: RedisClient,
     private readonly keys: RedisKeys,
   ) {
-    this.#script = defineScript(client, 'petstoreHeartbeat', { lua: HEARTBEAT_SCRIPT })
+    this.#script = defineScript(client, 'petstoreHeartbeat', HEARTBEAT_SCRIPT)
   }
 
   /** Reads the epoch of a shard. Fails whenever decisions for the shard fail. */

@@ -3,8 +3,8 @@ import type { KeyVersion, QuotaRules, QuotaState, UsageDelta } from '../../core/
 import { countStrikesToBan } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
-import type { ScriptReply } from './quota-calls.js'
-import { QuotaCalls } from './quota-calls.js'
+import type { ScriptReply } from './quota-batcher.js'
+import { QuotaBatcher } from './quota-batcher.js'
 import { FIELDS, OUTCOMES } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
 import type { RedisKeys } from './redis-keys.js'
@@ -49,7 +49,7 @@ const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 const OUTCOME_NAMES = Object.keys(OUTCOMES) as (keyof typeof OUTCOMES)[]
 /** The quota hashes in Redis, one per API key. Errors of the Redis client are passed on. */
 export class QuotaHash {
-  readonly #calls: QuotaCalls
+  readonly #batcher: QuotaBatcher
 
   /** Without `clock`, decisions use the clock of the Redis server. */
   constructor(
@@ -57,7 +57,7 @@ export class QuotaHash {
     keys: RedisKeys,
     private readonly clock?: Clock,
   ) {
-    this.#calls = new QuotaCalls(client, keys)
+    this.#batcher = new QuotaBatcher(client, keys)
   }
 
   /** Decides one request. */
@@ -91,7 +91,7 @@ export class QuotaHash {
       phaseSeconds: getMinutePhaseSeconds(keyId),
       strikesToBan: args.rules && countStrikesToBan(args.rules),
     }
-    return toQuotaReply(keyId, await this.#calls.call(keyId, JSON.stringify({ ...args, ...derived })))
+    return toQuotaReply(keyId, await this.#batcher.execute(keyId, JSON.stringify({ ...args, ...derived })))
   }
 }
 

@@ -28,8 +28,8 @@ const LETTERS = `'${Object.values(FIELDS).join("', '")}'`
  * Implements `transition`, `reconcile`, `unban` and the key version of core/quota.ts, and `mergeQuotaStates`, on hashes of one shard. The core
  * documents the rules, and tests compare the two on random traffic. All operations of a call are one atomic step.
  *
- * KEYS[1] is the epoch marker of the shard. The hash of the operation at index i is KEYS[i + 1]. ARGV[1] is a JSON array of `ScriptArguments`,
- * and ARGV[2] a JSON array that says how often each operation is executed.
+ * KEYS[1] is the epoch marker of the shard, and KEYS[i + 1] the hash of operation i. ARGV[1] is a JSON array of `ScriptArguments`, and ARGV[2] a JSON
+ * array with the number of times to execute each operation. No operation may raise an error, because earlier ones have already written.
  * Returns one reply per execution: the outcome, the time in milliseconds and the values of all FIELDS.
  */
 export const QUOTA_SCRIPT = `
@@ -43,16 +43,19 @@ local function currentWindow(known, byClock, keptAhead)
   return byClock
 end
 
-local function execute(key, args, count)
+-- Changes of these fields change the time at which the hash expires.
+local expiryFields = { ${FIELDS.minute} = true, ${FIELDS.day} = true, ${FIELDS.bannedUntilMs} = true, ${FIELDS.unbannedAtMs} = true }
+
+local function execute(key, args, repetitions)
   local operation, rules, delta = args.operation, args.rules, args.delta
   local forgetAfterMs = rules and rules.ban.forgetAfterMs or 0
   local now = args.nowMs or redisNow
 
-  local function replyToAll(reply)
-    for _ = 1, count do replies[#replies + 1] = reply end
+  local function repeatReply(reply)
+    for _ = 1, repetitions do replies[#replies + 1] = reply end
   end
 
-  if args.epoch and epoch ~= args.epoch then return replyToAll({ ${OUTCOMES.epochChanged} }) end
+  if args.epoch and epoch ~= args.epoch then return repeatReply({ ${OUTCOMES.epochChanged} }) end
 
   if args.restoringMs then redis.call('SET', epochMarker .. '${RESTORING_SUFFIX}', args.restoringMs, 'PX', args.restoringMs) end
 
@@ -64,7 +67,7 @@ local function execute(key, args, count)
     stored[index] = value
   end
   if isCorrupt then
-    if not args.isRepair then return replyToAll({ ${OUTCOMES.corrupt} }) end
+    if not args.isRepair then return repeatReply({ ${OUTCOMES.corrupt} }) end
     for index = 1, ${Object.keys(FIELDS).length} do stored[index] = 0 end
   end
   local ${NAMES} = unpack(stored)
@@ -119,17 +122,21 @@ local function execute(key, args, count)
     return ${OUTCOMES.done}
   end
 
-  local function reconcile()
-    if not delta then return ${OUTCOMES.done} end
+  local function addDelta()
+    if not delta then return end
     local isSameMinute = delta.window.minute == minute
     if isSameMinute then minuteUsed = math.max(0, minuteUsed + delta.used.minute) end
     if delta.window.day == day then dayUsed = math.max(0, dayUsed + delta.used.day) end
     if isSameMinute and delta.strikes > 0 and firstRejectionMs ~= 0 and not isBanned() then addStrikes(delta.strikes) end
+  end
+
+  local function reconcile()
+    addDelta()
     return ${OUTCOMES.done}
   end
 
   local function take()
-    reconcile()
+    addDelta()
     keyVersion = args.version
     if isBanned() then return ${OUTCOMES.rejected} end
     if minuteUsed >= rules.limits.minute or dayUsed >= rules.limits.day then
@@ -143,9 +150,6 @@ local function execute(key, args, count)
     minuteUsed, dayUsed = minuteUsed + 1, dayUsed + 1
     return ${OUTCOMES.done}
   end
-
-  -- Changes of these fields change the time at which the hash expires.
-  local expiryFields = { ${FIELDS.minute} = true, ${FIELDS.day} = true, ${FIELDS.bannedUntilMs} = true, ${FIELDS.unbannedAtMs} = true }
 
   local function save()
     local letters, set, unset, isNewExpiry = { ${LETTERS} }, {}, {}, false
@@ -176,14 +180,14 @@ local function execute(key, args, count)
     return { outcome, now, ${NAMES} }
   end
 
-  if operation == 'peek' then return replyToAll(reply(${OUTCOMES.done})) end
-  if operation == 'take' and math.max(args.version, args.readSince or 0) < keyVersion then return replyToAll(reply(${OUTCOMES.stale})) end
+  if operation == 'peek' then return repeatReply(reply(${OUTCOMES.done})) end
+  if operation == 'take' and math.max(args.version, args.readSince or 0) < keyVersion then return repeatReply(reply(${OUTCOMES.stale})) end
   local run = ({ take = take, reconcile = reconcile, unban = unban, announce = announce })[operation]
-  for _ = 1, count do replies[#replies + 1] = reply(run()) end
+  for _ = 1, repetitions do replies[#replies + 1] = reply(run()) end
   if operation ~= 'announce' then save() end
 end
 
-local counts = cjson.decode(ARGV[2])
-for index, args in ipairs(cjson.decode(ARGV[1])) do execute(KEYS[index + 1], args, counts[index]) end
+local repetitions = cjson.decode(ARGV[2])
+for index, args in ipairs(cjson.decode(ARGV[1])) do execute(KEYS[index + 1], args, repetitions[index]) end
 return replies
 `

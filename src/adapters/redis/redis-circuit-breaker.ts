@@ -213,8 +213,6 @@ function withinMs<Value>(timeoutMs: number, response: Promise<Value>): Promise<V
   return new Promise((resolve, reject) => {
     const fail = () => reject(new ResponseTimeout(`${NO_RESPONSE} within ${timeoutMs} ms`))
     const timer = setTimeout(() => setImmediate(fail), timeoutMs)
-    response.then(resolve, reject)
-    const stop = () => clearTimeout(timer)
-    response.then(stop, stop)
+    response.finally(() => clearTimeout(timer)).then(resolve, reject)
   })
 }

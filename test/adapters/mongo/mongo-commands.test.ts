@@ -2,13 +2,14 @@ import { setTimeout } from 'node:timers/promises'
 import { expect } from 'chai'
 import type { Document } from 'mongodb'
 import { Long } from 'mongodb'
+import { findRows } from '../../../src/adapters/mongo/find-rows.js'
 import { MongoApiKeyStore } from '../../../src/adapters/mongo/mongo-api-key-store.js'
 import { CALL_TIMEOUT_MS } from '../../../src/adapters/mongo/mongo-call.js'
 import { MongoConnection } from '../../../src/adapters/mongo/mongo-connection.js'
 import { MongoIdempotencyStore } from '../../../src/adapters/mongo/mongo-idempotency-store.js'
 import { MongoOrderStore } from '../../../src/adapters/mongo/mongo-order-store.js'
 import { MongoPetIds } from '../../../src/adapters/mongo/mongo-pet-ids.js'
-import { MongoPetStore } from '../../../src/adapters/mongo/mongo-pet-store.js'
+import { getPetCollection, MongoPetStore } from '../../../src/adapters/mongo/mongo-pet-store.js'
 import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../../src/adapters/mongo/mongo-seed-store.js'
 import { StoreUnavailable } from '../../../src/core/errors.js'
 import { aPet, anApiKey } from '../../support/builders.js'
@@ -140,23 +141,26 @@ describe('the commands that the service sends to MongoDB', () => {
     expect(sent()[0]).to.include.keys('insert', 'txnNumber', 'lsid')
   })
 
+  it('fail if the response does not have all rows, because they are too large', async () => {
+    const cursor = { id: 7n, firstBatch: [{ _id: 1n }] }
+    const mongo = { call: (read: () => Promise<unknown>) => read(), db: { command: async () => ({ cursor }) } } as unknown as MongoConnection
+    const found = findRows(mongo, getPetCollection(connection.db), { filter: {}, limit: 2 })
+    expect(await rejection(found)).to.have.property('message', 'MongoDB returned only 1 of the rows in pets, because they are too large')
+  })
+
   it('are majority reads whose response has all rows, whatever the URL says', async () => {
-    const rows = [
+    const reads = [
       () => new MongoPetStore(connection).find(1n),
       () => new MongoPetStore(connection).list({ limit: 101 }),
       () => new MongoOrderStore(connection).list({ limit: 101 }),
     ]
-    for (const read of rows) await read()
-    for (const { limit, batchSize, singleBatch, readConcern, $readPreference } of sent()) {
-      expect({ batchSize, singleBatch, readConcern }).to.deep.equal({
-        batchSize: limit,
-        singleBatch: true,
-        readConcern: { level: 'majority' },
-      })
+    for (const read of reads) await read()
+    for (const { limit, batchSize, readConcern, $readPreference } of sent()) {
+      expect({ batchSize, readConcern }).to.deep.equal({ batchSize: Number(limit) + 1, readConcern: { level: 'majority' } })
       // With a direct connection, the driver sends this for `primary`.
       expect($readPreference).to.deep.equal({ mode: 'primaryPreferred' })
     }
-    expect(sent()).to.have.lengthOf(rows.length)
+    expect(sent()).to.have.lengthOf(reads.length)
   })
 
   it('may fail while a block of pet IDs is prefetched, without an unhandled rejection or a failed request', async () => {

@@ -42,7 +42,7 @@ describe('pets that are inserted in the same turn of the event loop', () => {
   const readOutcomes = async () =>
     (await insertThree()).map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : (outcome.reason as Error)))
 
-  it('are sent in one command, and the ones of a later turn in another', async () => {
+  it('are sent in one command, and those of a later turn in another', async () => {
     const firstThree = insertThree()
     await until('the first command is sent', () => stub.received('insert').length === 1)
     await Promise.all([firstThree, pets.insert(aPet({ id: 4n }))])
@@ -70,7 +70,7 @@ describe('pets that are inserted in the same turn of the event loop', () => {
       'one is taken and a write is not confirmed by a majority',
       { n: 2, writeErrors: [aDuplicate(0)], writeConcernError: WRITE_CONCERN_ERROR },
     ],
-    ['the reason is unknown', { n: 3, writeConcernError: { code: 79, errmsg: 'unknown write concern' } }],
+    ['the server does not know the write concern', { n: 3, writeConcernError: { code: 79, errmsg: 'unknown write concern' } }],
     ['the server stops', { ok: 0, code: 11600, errmsg: 'interrupted at shutdown' }],
   ] as const) {
     it(`are all reported as unavailable, and MongoDB as down, if ${what}`, async () => {

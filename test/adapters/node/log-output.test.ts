@@ -56,7 +56,7 @@ describe('the output of the log', () => {
     expect(pipe.writes).to.deep.equal([first, second])
   })
 
-  it('loses and reorders no line of a slow reader, even if a write ends within a character', async () => {
+  it('neither loses nor reorders lines if the reader is slow, even if a write ends within a character', async () => {
     let text = ''
     for (let turn = 0; turn < 20; turn += 1) {
       pipe.room = 7
@@ -132,4 +132,27 @@ describe('the output of the log', () => {
       expect(rest).to.deep.equal(['after', ''])
     })
   }
+
+  it('says where lines are missing on a line of its own, even if the end of a line is missing', async () => {
+    pipe.room = 7
+    writeLines(1)
+    await nextTurn()
+    pipe.error = systemError('ENOSPC')
+    output.end()
+    Object.assign(pipe, { error: undefined, room: Infinity })
+    output.write('after\n')
+    output.end()
+    const [cut, gap = '', after] = pipe.text.split('\n')
+    expect([cut, after]).to.deep.equal(['line 0 ', 'after'])
+    expect(JSON.parse(gap)).to.include({ level: 40 })
+  })
+
+  it('says before the process exits that lines are missing', async () => {
+    pipe.error = systemError('ENOSPC')
+    writeLines(1)
+    await nextTurn()
+    pipe.error = undefined
+    output.end()
+    expect(JSON.parse(pipe.text)).to.include({ level: 40 })
+  })
 })

@@ -39,7 +39,7 @@ describe('quota decisions that are made in one turn of the event loop', () => {
   const countCalls = async () => Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await client.info('commandstats'))?.[1] ?? 0)
   const take = (keyId: string) => hash.take(keyId, FREE, VERSION)
 
-  it('share one call to Redis, of one key and of different keys', async () => {
+  it('share one call to Redis, for the same key and for different keys', async () => {
     const replies = await inParallel(60, (index) => take(`key_${index % 20}`))
     expect(replies.map(toMinuteUsed)).to.deep.equal(replies.map((_, index) => Math.floor(index / 20) + 1))
     expect(await countCalls()).to.equal(1)
@@ -52,7 +52,7 @@ describe('quota decisions that are made in one turn of the event loop', () => {
     expect(await countCalls()).to.equal(1)
   })
 
-  it('are made in the order of the calls for a key, also between calls for other keys', async () => {
+  it('are made in the order of the calls for a key, even between calls for other keys', async () => {
     const replies = await Promise.all([
       ...[take('key_one'), take('key_two'), take('key_one')],
       ...[hash.announce('key_one', 2), take('key_one'), take('key_two')],
@@ -62,7 +62,7 @@ describe('quota decisions that are made in one turn of the event loop', () => {
     expect(await countCalls()).to.equal(1)
   })
 
-  it('are distributed over calls with at most 100 decisions, so that Redis is not blocked', async () => {
+  it('are split into calls of at most 100 decisions, so that Redis is not blocked', async () => {
     const replies = await inParallel(250, () => hash.take('key_one', someQuotaRules({ limits: { minute: 1_000 } }), VERSION))
     expect(replies.map(toMinuteUsed)).to.deep.equal(replies.map((_, index) => index + 1))
     expect(await countCalls()).to.equal(3)

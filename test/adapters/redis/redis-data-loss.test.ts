@@ -8,7 +8,7 @@ import type { RedisReplica, RedisReplicaOptions } from '../../support/redis-repl
 import { aRedisReplica, KEYS, RedisObserver, untilUnavailable, untilUp } from '../../support/redis-replica.js'
 import { takeOne } from '../../support/take-one.js'
 import { until } from '../../support/until.js'
-import { countAdmitted, inBatches, inParallel, inSequence } from '../../support/verdicts.js'
+import { countAdmitted, inParallelBatches, inParallel, inSequence } from '../../support/verdicts.js'
 
 const FREE = someQuotaRules()
 const BANNING = someQuotaRules({ limits: { minute: 2 }, ban: someBanRules({ graceMs: 0, minStrikes: 2 }) })
@@ -101,7 +101,7 @@ describe('a Redis that has lost its data', function () {
     const replicas = await someReplicas(3, { hasNoTimeout: true })
     const keyIds = Array.from({ length: 1_000 }, (_, index) => `key_${index}`)
     for (let round = 0; round < 3; round++)
-      await inBatches(1_000, (index) => take(replicas[(index + round) % 3] ?? noReplica(), keyIds[index]))
+      await inParallelBatches(1_000, (index) => take(replicas[(index + round) % 3] ?? noReplica(), keyIds[index]))
     const before = await Promise.all(keyIds.map((keyId) => observer.hash(keyId)))
     await observer.client.flushall()
     await untilRestored(replicas)
@@ -110,7 +110,7 @@ describe('a Redis that has lost its data', function () {
 
   it('is not used while a replica that knows many keys restores them, although the others have settled', async () => {
     const [knowing, other] = (await someReplicas(2, { settleMs: 300, hasNoTimeout: true })) as [RedisReplica, RedisReplica]
-    await inBatches(4_000, (index) => take(knowing, `key_${index}`))
+    await inParallelBatches(4_000, (index) => take(knowing, `key_${index}`))
     await take(other)
     let usedWhenOtherIsUp: number | undefined
     other.connection.breaker.onChange((isUp) => {
@@ -130,7 +130,7 @@ describe('a Redis that has lost its data', function () {
     expect((await take(other, 'key_3999')).quota.day.remaining).to.equal(998)
   })
 
-  it('is used although its clock has stepped back while it was restored, so that the announcement of the replica lasts too long', async () => {
+  it('is used although its clock stepped back during a restore, which makes the announcement last too long', async () => {
     await observer.client.set(`${KEYS.epoch(0)}${RESTORING_SUFFIX}`, 1_000, 'PX', 3_600_000)
     const [replica = noReplica()] = await someReplicas(1)
     expect(replica.connection.breaker.isUp).to.equal(true)
@@ -180,7 +180,7 @@ describe('a Redis that has lost its data', function () {
 
   it('is restored again if it loses the data while it is being restored', async () => {
     const [replica = noReplica()] = await someReplicas(1, { hasNoTimeout: true })
-    await inBatches(1_000, (index) => take(replica, `key_${index}`))
+    await inParallelBatches(1_000, (index) => take(replica, `key_${index}`))
     const { quotaHash } = replica.connection
     const reconcile = quotaHash.reconcile.bind(quotaHash)
     let calls = 0

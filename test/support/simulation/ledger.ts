@@ -25,8 +25,8 @@ class WindowLedger {
   maybeCounted = 0
   /** Other requests that were admitted locally and may not have been reported. */
   unreported = 0
-  /** By replica: requests that it admitted locally, and the same without those it refunded, which may grant further ones. */
-  readonly shares = new Map<string, { admitted: number; granted: number; share: number }>()
+  /** By replica: `admitted` counts requests that it admitted locally. `granted` excludes those that it refunded. `unreported` may never be reported. */
+  readonly shares = new Map<string, { admitted: number; granted: number; unreported: number; share: number }>()
   beforeLoss: { readonly used: number; readonly refunded: number; readonly reported: number } | undefined
 
   constructor(
@@ -117,7 +117,10 @@ export class Ledger {
 
   /** The replica may never report what it has admitted so far: it has ended, or its clock has stepped to another minute. */
   addUnreported({ name }: SimulatedReplica): void {
-    for (const window of this.windows.values()) window.unreported += window.shares.get(name)?.admitted ?? 0
+    for (const window of this.windows.values()) {
+      const share = window.shares.get(name)
+      if (share) window.shares.set(name, { ...share, unreported: share.admitted })
+    }
   }
 
   addUnconfirmedReport(keyId: string, { window, used }: UsageDelta): void {
@@ -184,7 +187,8 @@ export class Ledger {
       const used = state.used[window.name]
       const { charged, admittedLocally, maybeCounted, refundCalls, unreported } = window
       const forgotten = window.forgotten + window.countForgotten(used)
-      const least = charged + admittedLocally - maybeCounted - refundCalls - unreported - forgotten
+      const unreportedShares = [...window.shares.values()].reduce((sum, share) => sum + share.unreported, 0)
+      const least = charged + admittedLocally - maybeCounted - refundCalls - unreported - unreportedShares - forgotten
       check(used >= least, () => `usage was not reported: ${used} instead of at least ${least}: ${window.describe()}`)
     }
   }
@@ -222,8 +226,8 @@ export class Ledger {
     check(!this.isCalm, () => `${name} decided a request, although Redis was available`)
     window.admittedLocally += 1
     if (store.maybeCounted.has(rules)) window.maybeCounted += 1
-    const { admitted, granted } = window.shares.get(name) ?? { admitted: 0, granted: 0 }
-    const grant = { admitted: admitted + 1, granted: granted + 1, share: Math.ceil(window.limit / lowestCount) }
+    const { admitted, granted, unreported } = window.shares.get(name) ?? { admitted: 0, granted: 0, unreported: 0 }
+    const grant = { admitted: admitted + 1, granted: granted + 1, unreported, share: Math.ceil(window.limit / lowestCount) }
     window.shares.set(name, grant)
     check(grant.granted <= grant.share, () => `${name} granted more than its share of ${grant.share}: ${window.describe()}`)
   }

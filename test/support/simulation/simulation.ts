@@ -223,7 +223,7 @@ export class Simulation {
     return did(() => (this.#sharedStepMs = this.#chooseClockErrorMs()))
   }
 
-  /** Matters only to a replica that has not reached Redis yet. */
+  /** A replica that has not reached Redis yet uses its own clock. */
   #stepLocalClock(replica: SimulatedReplica): boolean {
     this.ledger.addUnreported(replica)
     return did(() => (replica.clock.stepMs = this.#chooseClockErrorMs()))

@@ -9,7 +9,7 @@ interface HttpErrorOptions {
   readonly cause?: unknown
 }
 
-/** A 4xx or 5xx response. */
+/** What the client gets after an error. `cause` is only logged. */
 export interface ErrorResponse {
   readonly code: ErrorCode
   readonly status: number
@@ -18,7 +18,7 @@ export interface ErrorResponse {
   readonly cause?: unknown
 }
 
-/** Throw it to send a 4xx or 5xx response. */
+/** Thrown to send a 4xx or 5xx response. */
 export class HttpError extends ExpectedError implements ErrorResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

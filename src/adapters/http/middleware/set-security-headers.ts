@@ -11,7 +11,7 @@ export function setSecurityHeaders({ publicUrl }: { publicUrl: string }): Middle
     'Cross-Origin-Resource-Policy': 'same-origin',
     ...toStrictTransportSecurity(publicUrl),
   }
-  return function setSecurity(ctx, next) {
+  return function addSecurityHeaders(ctx, next) {
     setHeaders(ctx, headers)
     return next()
   }

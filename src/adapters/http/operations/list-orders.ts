@@ -7,7 +7,7 @@ import { parseQuery } from '../schemas/validation.js'
 import type { OperationDeclaration } from './operation.js'
 import type { PaginationDeps } from './pagination.js'
 import { getPage } from './pagination.js'
-import { shareReads } from './share-reads.js'
+import { coalesceReads } from './coalesce-reads.js'
 
 const PATH = '/store/orders'
 
@@ -35,7 +35,7 @@ export const listOrdersOperation: OperationDeclaration<{ orders: OrderStore } & 
     const listOrders = makeListOrders({ orders })
     const serialize = makeSerializer<readonly object[]>(responseBody)
     const listing = { path: PATH, list: listOrders, serialize, cursors, publicUrl }
-    const respond = shareReads(async (querystring) => getPage(listing, parseQuery(orderQuery, querystring)))
+    const respond = coalesceReads(async (querystring) => getPage(listing, parseQuery(orderQuery, querystring)))
     return (ctx) => respond(ctx.querystring)
   },
 }

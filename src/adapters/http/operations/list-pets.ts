@@ -7,7 +7,7 @@ import { parseQuery } from '../schemas/validation.js'
 import type { OperationDeclaration } from './operation.js'
 import type { PaginationDeps } from './pagination.js'
 import { getPage } from './pagination.js'
-import { shareReads } from './share-reads.js'
+import { coalesceReads } from './coalesce-reads.js'
 
 const PATH = '/pets'
 
@@ -37,7 +37,7 @@ export const listPetsOperation: OperationDeclaration<{ pets: PetStore } & Pagina
     const listPets = makeListPets({ pets })
     const serialize = makeSerializer<readonly object[]>(responseBody)
     const listing = { path: PATH, list: listPets, serialize, cursors, publicUrl }
-    const respond = shareReads(async (querystring) => getPage(listing, parseQuery(petQuery, querystring)))
+    const respond = coalesceReads(async (querystring) => getPage(listing, parseQuery(petQuery, querystring)))
     return (ctx) => respond(ctx.querystring)
   },
 }

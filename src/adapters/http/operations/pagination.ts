@@ -29,7 +29,7 @@ export async function getPage<Row, Status extends string>(
   { cursor, ...query }: ListQuery<Status>,
 ): Promise<OperationResponse> {
   const scope = `${path}?status=${query.status ?? ''}`
-  const after = cursor === undefined ? undefined : cursors.open(scope, cursor)
+  const after = cursor === undefined ? undefined : cursors.verify(scope, cursor)
   if (cursor !== undefined && after === undefined) throw new HttpError('invalid_cursor')
   const { rows, nextAfter } = await list({ ...query, ...(after === undefined ? {} : { after }) })
 
@@ -37,7 +37,7 @@ export async function getPage<Row, Status extends string>(
     const search = new URLSearchParams({ limit: `${query.limit}`, ...(query.status ? { status: query.status } : {}), ...parameters })
     return `<${publicUrl}${API_PREFIX}${path}?${search}>; rel="${rel}"`
   }
-  const next = nextAfter === undefined ? [] : [toLink('next', { cursor: cursors.seal(scope, nextAfter) })]
+  const next = nextAfter === undefined ? [] : [toLink('next', { cursor: cursors.issue(scope, nextAfter) })]
   const first = cursor === undefined ? [] : [toLink('first', {})]
   const links = [...next, ...first]
   return { status: 200, json: serialize(rows), ...(links.length > 0 ? { headers: { Link: links.join(', ') } } : {}) }

@@ -58,8 +58,8 @@ export function makeRouting({ operations, publicRoutes, publicUrl, clock, report
     return samePath[0] && { template: samePath[0].route.template, headers, allow: toAllow(samePath.map(({ layer }) => layer)) }
   }
 
-  const sendAllow = async (ctx: RequestContext) => {
-    const allow = ctx.path === '*' ? toAllow(router.stack) : ctx.state.route?.allow
+  const respondWithAllow = async (ctx: RequestContext) => {
+    const allow = ctx.path === '*' ? toAllow(routes.map(({ layer }) => layer)) : ctx.state.route?.allow
     if (allow === undefined) throw new HttpError('not_found')
     if (isApiPath(ctx.path)) await reportAddressQuota(ctx)
     ctx.status = 204
@@ -78,7 +78,7 @@ export function makeRouting({ operations, publicRoutes, publicUrl, clock, report
     },
 
     /** OPTIONS needs no key and is not charged, because browsers send preflight requests without a key. */
-    respondToOptions: (ctx, next) => (ctx.method === 'OPTIONS' ? sendAllow(ctx) : next()),
+    respondToOptions: (ctx, next) => (ctx.method === 'OPTIONS' ? respondWithAllow(ctx) : next()),
 
     callHandler(ctx) {
       const { route } = ctx.state

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 
-/** Like `ctx.set`, but faster: every response has about 15 headers. */
+/** Faster than `ctx.set`: every response has about 15 headers. Throws if the headers were already sent. */
 export function setHeaders({ res }: Context, headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
 }

@@ -1,32 +1,32 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect } from 'chai'
-import { shareReads } from '../../../src/adapters/http/operations/share-reads.js'
+import { coalesceReads } from '../../../src/adapters/http/operations/coalesce-reads.js'
 import { rejection } from '../../contracts/rejection.js'
 import { Gate } from '../../support/gate.js'
 import { collectUnhandledRejections } from '../../support/unhandled-rejections.js'
 
-describe('shared reads', () => {
+describe('coalesced reads', () => {
   let rows: number
   let gate: Gate | undefined
   let failure: Error | undefined
   let startedReads: string[]
-  let read: (key: string) => Promise<string>
+  let read: (query: string) => Promise<string>
 
   beforeEach(() => {
     rows = 0
     gate = undefined
     failure = undefined
     startedReads = []
-    read = shareReads(async (key) => {
-      startedReads.push(key)
-      const result = `${key}: ${rows} rows`
+    read = coalesceReads(async (query) => {
+      startedReads.push(query)
+      const result = `${query}: ${rows} rows`
       await gate?.pass()
       if (failure) throw failure
       return result
     })
   })
 
-  it('read once for all calls with the same key in one turn, also if some of them waited for other promises', async () => {
+  it('read once for all calls for the same query in one callback, even if some of them waited for other promises', async () => {
     // Handlers run in promise callbacks too.
     await Promise.resolve()
     const readLater = async () => {
@@ -37,7 +37,7 @@ describe('shared reads', () => {
     expect(startedReads).to.deep.equal(['a'])
   })
 
-  it('read once per key', async () => {
+  it('read once per query', async () => {
     expect(await Promise.all([read('a'), read('b'), read('a')])).to.deep.equal(['a: 0 rows', 'b: 0 rows', 'a: 0 rows'])
     expect(startedReads).to.deep.equal(['a', 'b'])
   })
@@ -49,7 +49,7 @@ describe('shared reads', () => {
     expect(await Promise.all([first, second])).to.deep.equal(['a: 1 rows', 'a: 1 rows'])
   })
 
-  it('are not shared with calls of a later turn, even while the read is in flight', async () => {
+  it('are not shared with later calls, even while the read is in flight', async () => {
     gate = new Gate()
     const first = read('a')
     await setImmediate()
@@ -60,7 +60,7 @@ describe('shared reads', () => {
     expect(await Promise.all([first, second])).to.deep.equal(['a: 0 rows', 'a: 1 rows'])
   })
 
-  it('throw an error to every call of the turn, and not to later calls', async () => {
+  it('throw an error to every call that shares them, and not to later calls', async () => {
     failure = new Error('fails')
     expect(await Promise.all([rejection(read('a')), rejection(read('a'))])).to.deep.equal([failure, failure])
     failure = undefined

@@ -6,26 +6,26 @@ import { SERVER_TIME_LIMIT } from './mongo-call.js'
 export type Insert<Row extends Document> = (row: OptionalUnlessRequiredId<Row>) => Promise<void>
 
 /**
- * Sends rows that are inserted in the same turn of the event loop in one command, so that the cost of a command is shared. The rows do not
+ * Sends rows that are inserted in the same callback of the event loop in one command, so that the cost of a command is shared. The rows do not
  * depend on each other: if one is rejected, the others are inserted.
  */
-export function groupInserts<Row extends Document>(collection: Collection<Row>): Insert<Row> {
-  let rowsOfThisTurn: OptionalUnlessRequiredId<Row>[] = []
-  let insertion: Promise<readonly WriteError[]> | undefined
+export function batchInserts<Row extends Document>(collection: Collection<Row>): Insert<Row> {
+  let pendingRows: OptionalUnlessRequiredId<Row>[] = []
+  let pendingInsert: Promise<readonly WriteError[]> | undefined
 
-  async function insertAfterThisTurn(): Promise<readonly WriteError[]> {
-    // Runs after all promise callbacks of the turn.
+  async function insertAfterThisCallback(): Promise<readonly WriteError[]> {
+    // Resolves after all promise callbacks.
     await new Promise<void>((resolve) => process.nextTick(resolve))
-    const rows = rowsOfThisTurn
-    rowsOfThisTurn = []
-    insertion = undefined
+    const rows = pendingRows
+    pendingRows = []
+    pendingInsert = undefined
     return insertAll(collection, rows)
   }
 
   return async (row) => {
-    const rowIndex = rowsOfThisTurn.push(row) - 1
-    insertion ??= insertAfterThisTurn()
-    const rejected = (await insertion).find(({ index }) => index === rowIndex)
+    const rowIndex = pendingRows.push(row) - 1
+    pendingInsert ??= insertAfterThisCallback()
+    const rejected = (await pendingInsert).find(({ index }) => index === rowIndex)
     if (rejected) throw new MongoServerError({ code: rejected.code, message: rejected.errmsg ?? 'The row was rejected' })
   }
 }
@@ -39,8 +39,8 @@ async function insertAll<Row extends Document>(
     await collection.insertMany(rows, { ordered: false, ...SERVER_TIME_LIMIT })
     return []
   } catch (error) {
-    const isOfRows = error instanceof MongoBulkWriteError && error.result.hasWriteErrors() && !error.result.getWriteConcernError()
-    if (!isOfRows) throw error
+    const hasOnlyRowErrors = error instanceof MongoBulkWriteError && error.result.hasWriteErrors() && !error.result.getWriteConcernError()
+    if (!hasOnlyRowErrors) throw error
     return [error.writeErrors].flat()
   }
 }
