@@ -1,9 +1,17 @@
-// Makes the latest results the published ones, and writes their tables to docs/performance.md: node bench/publish.mjs
+// Makes the latest results the published ones, and writes their tables to docs/performance.md: node bench/publish.mjs. Takes no arguments.
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { formatGoals, formatMachine, formatScene } from './report.mjs'
+import { SCENES } from './scenes.mjs'
+
+const MIN_ROUNDS = 5
 
 const toPath = (relative) => fileURLToPath(new URL(relative, import.meta.url))
+const latest = JSON.parse(readFileSync(toPath('results/latest.json'), 'utf8'))
+const isComplete = SCENES.every(({ name }) => latest.scenes.some((scene) => scene.name === name))
+if (!isComplete || latest.options.rounds < MIN_ROUNDS) {
+  throw new Error(`Only the results of a run with all scenes and at least ${MIN_ROUNDS} rounds are published`)
+}
 for (const type of ['json', 'svg']) copyFileSync(toPath(`results/latest.${type}`), toPath(`results/published.${type}`))
 
 const PAGE = toPath('../docs/performance.md')

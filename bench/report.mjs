@@ -19,8 +19,14 @@ const METRICS = {
   bytesPerKey: { label: 'Redis bytes per key', digits: 0 },
 }
 
-/** Ratios of these are in the tables. */
-const COMPARED = ['perSecond', 'serverMicros', 'startMs', 'idleMb', 'bytesPerKey']
+/** The headings of the ratios in the tables. */
+const RATIO_LABELS = {
+  perSecond: 'ratio, higher is better',
+  serverMicros: 'ratio, lower is better',
+  startMs: 'ratio, lower is better',
+  idleMb: 'ratio, lower is better',
+  bytesPerKey: 'ratio, lower is better',
+}
 
 /** The values of a metric, one per round. */
 function getValues({ rounds }, metric) {
@@ -38,8 +44,8 @@ function getRatios(ours, peer, metric) {
 export function formatScene({ name, title, fixedPerSecond, redisOutages, cases }) {
   const [ours] = cases
   const metrics = Object.keys(METRICS).filter((metric) => cases.some((each) => getValues(each, metric).length > 0))
-  const toCells = (metric, value, ratio) => (COMPARED.includes(metric) ? [value, ratio] : [value])
-  const header = ['', ...metrics.flatMap((metric) => toCells(metric, METRICS[metric].label, 'ratio'))]
+  const toCells = (metric, value, ratio) => (metric in RATIO_LABELS ? [value, ratio] : [value])
+  const header = ['', ...metrics.flatMap((metric) => toCells(metric, METRICS[metric].label, RATIO_LABELS[metric]))]
   const rows = cases.map((each) => [
     each.name,
     ...metrics.flatMap((metric) => {
@@ -49,7 +55,7 @@ export function formatScene({ name, title, fixedPerSecond, redisOutages, cases }
   ])
   const fixed = fixedPerSecond === undefined ? '' : ` The fixed rate is ${fixedPerSecond} requests/s.`
   const outages = redisOutages > 0 ? ` The circuit breaker of the service opened ${redisOutages} times: the machine was too busy.` : ''
-  return `### ${title} (\`${name}\`)\n\nRatios are those of ${ours.name} to the row.${fixed}${outages}\n\n${formatTable([header, ...rows])}\n`
+  return `### ${title} (\`${name}\`)\n\nRatios are ${ours.name} divided by the row.${fixed}${outages}\n\n${formatTable([header, ...rows])}\n`
 }
 
 /** The goals of the measured scenes. */
@@ -68,10 +74,12 @@ export function formatGoals(scenes) {
   return rows.length === 0 ? '' : `### Goals\n\n${formatTable([['scene', 'of', 'metric', 'goal', 'measured', 'met'], ...rows])}\n`
 }
 
-export function formatMachine({ date, commit, machine, options }) {
+export function formatMachine({ date, commit, machine, options, scenes }) {
   const { cpus, cpuModel, node, redis, mongodb } = machine
   const engines = [redis && `Redis ${redis}`, mongodb].filter(Boolean).join(', ')
-  const rounds = `${options.rounds} rounds of ${options.seconds} s, ${options.connections} connections, ${options.pets} pets in deep-page`
+  const count = options.rounds === 1 ? '1 round' : `${options.rounds} rounds`
+  const pets = scenes.some(({ name }) => name === 'deep-page') ? `, ${options.pets} pets in deep-page` : ''
+  const rounds = `${count} of ${options.seconds} s, ${options.connections} connections${pets}`
   return `${date.slice(0, 10)}, commit ${commit}, ${cpus} × ${cpuModel}, Node.js ${node}${engines && `, ${engines}`}. ${rounds}.\n`
 }
 
