@@ -10,6 +10,7 @@ import type { Health } from './admin/health.js'
 import { makeHealthRoutes } from './admin/health.js'
 import type { Metrics } from './admin/metrics.js'
 import { admitCaller } from './middleware/admit-caller.js'
+import { gatherRequests } from './middleware/gather-requests.js'
 import { handleErrors, makeErrorLogger } from './middleware/handle-errors.js'
 import { identifyRequest } from './middleware/identify-request.js'
 import { limitInFlight } from './middleware/limit-in-flight.js'
@@ -60,6 +61,7 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   app.use(respondToOptions)
   app.use(restrictToApi(limitInFlight(deps.maxInFlight)))
   app.use(limitServiceTime())
+  app.use(restrictToApi(gatherRequests()))
   app.use(restrictToApi(admitCaller(deps)))
   app.use(restrictToApi(refundFailures()))
   app.use(callHandler)

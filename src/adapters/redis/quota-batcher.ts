@@ -18,12 +18,12 @@ interface PendingOperation {
 const MAX_BATCH_SIZE = 100
 
 /**
- * Sends the operations of one turn of the event loop together: one call of the quota script per shard, or one per 100 operations. Redis executes
- * the operations on a key in their order.
+ * Sends the operations of one callback of the event loop together: one call of the quota script per shard, or one per 100 operations. Redis
+ * executes the operations on a key in their order.
  */
 export class QuotaBatcher {
   readonly #script: (keyCount: number, ...keysAndArgs: string[]) => Promise<ScriptReply[]>
-  /** The operations of this turn, by shard. */
+  /** The operations of this callback, by shard. */
   readonly #pending = new Map<number, PendingOperation[]>()
 
   constructor(
@@ -36,7 +36,7 @@ export class QuotaBatcher {
   /** Executes one operation. `args`: the arguments of the script, as JSON. Errors of the Redis client are passed on. */
   execute(keyId: string, args: string): Promise<ScriptReply> {
     return new Promise((resolve, reject) => {
-      if (this.#pending.size === 0) setImmediate(() => this.#sendAll())
+      if (this.#pending.size === 0) process.nextTick(() => this.#sendAll())
       const shard = this.keys.getShard(keyId)
       const operations = this.#pending.get(shard) ?? []
       operations.push({ keyId, args, resolve, reject })
