@@ -42,10 +42,7 @@ export interface AppDeps {
   readonly hasDocs: boolean
 }
 
-/**
- * Builds the middleware pipeline, in the order in which requests pass through it. The response to a rejected request keeps the headers that
- * earlier middleware set.
- */
+/** Builds the pipeline, in the order in which requests pass through it. A rejection keeps the headers that earlier middleware set. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
   const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.hasDocs ? makeDocsRoutes(deps) : [])]
   const reportAddressQuota = makeReportAddressQuota(deps)

@@ -78,6 +78,8 @@ interface KeyLedger {
   /** Bans that an operator lifted. */
   readonly lifted: { readonly bannedUntilMs: number; readonly unbannedAtMs: number }[]
   unbans: number
+  /** Only the replica that finds a corrupt hash repairs it. What the others knew may be lost, although they are undisturbed. */
+  hasBeenCorrupt: boolean
   /** The bans that replicas imposed. A replica that learns of a later unban drops its ban. */
   readonly localBans: Map<string, { readonly untilMs: number; readonly unbannedAtMs: number }>
 }
@@ -93,7 +95,8 @@ export class Ledger {
     private readonly rules: ReadonlyMap<string, QuotaRules>,
     private readonly isCalm: boolean,
   ) {
-    for (const keyId of rules.keys()) this.#keys.set(keyId, { losses: [], lifted: [], unbans: 0, localBans: new Map() })
+    for (const keyId of rules.keys())
+      this.#keys.set(keyId, { losses: [], lifted: [], unbans: 0, hasBeenCorrupt: false, localBans: new Map() })
   }
 
   /** Redis is about to lose data. `replicas`: those that can reach it. */
@@ -106,8 +109,14 @@ export class Ledger {
       // What was reported since an earlier loss may be lost as well.
       for (const loss of key.losses)
         loss.windows = new Map([...loss.windows].map(([window, at]) => [window, { ...at, reported: window.reported }]))
-      key.losses.push({ known: new Map(known), windows })
+      key.losses.push({ known: new Map(key.hasBeenCorrupt ? [] : known), windows })
     }
+  }
+
+  /** Something else is about to destroy the hash of the key. */
+  addCorruption(keyId: string): void {
+    this.addLoss([])
+    this.#key(keyId).hasBeenCorrupt = true
   }
 
   /** The replica may be unable to restore what it knows. */

@@ -18,6 +18,8 @@ const MAX_REPLICAS = 5
 /** Clocks are wrong by at most this time, so a step back is at most half an hour. */
 const MAX_CLOCK_ERROR_MS = 15 * MINUTE_MS
 const SLOW_MS = 300
+/** The time after a disturbance in which a replica may still wait for a connection or a response. */
+const RECOVERY_MS = 1_500
 
 export interface Parts extends ReplicaParts {
   readonly script?: typeof ScriptModel
@@ -61,6 +63,8 @@ export class Simulation {
   /** One replica gets all requests. */
   #isLoadUneven = false
   #hasClockStepped = false
+  /** When a replica or its connection was last disturbed. */
+  readonly #disturbedMs = new Map<SimulatedReplica, number>()
   #failure: { readonly error: unknown } | undefined
 
   /** `isCalm`: Redis is always available and keeps its data. */
@@ -194,8 +198,11 @@ export class Simulation {
   }
 
   #lose(lose: () => void): boolean {
-    const isUndisturbed = ({ status, client }: SimulatedReplica) =>
-      status === 'running' && !client.isPartitioned && client.maxDelayMs < SLOW_MS
+    const isUndisturbed = (replica: SimulatedReplica) =>
+      replica.status === 'running' &&
+      !replica.client.isPartitioned &&
+      replica.client.maxDelayMs < SLOW_MS &&
+      this.time.nowMs - (this.#disturbedMs.get(replica) ?? 0) > RECOVERY_MS
     this.ledger.addLoss(this.replicas.filter(isUndisturbed))
     return did(lose)
   }
@@ -203,18 +210,24 @@ export class Simulation {
   /** Only the replica that finds it repairs the hash. */
   #corrupt(): boolean {
     this.#excuseAll()
-    this.ledger.addLoss([])
-    return did(() => this.redis.script.corrupt(this.#keys.quota(this.#pickKeyId())))
+    const keyId = this.#pickKeyId()
+    this.ledger.addCorruption(keyId)
+    return did(() => this.redis.script.corrupt(this.#keys.quota(keyId)))
   }
 
   #disturb(replica: SimulatedReplica, disturb: () => void): boolean {
-    this.ledger.excuse(replica)
+    this.#excuse(replica)
     return did(disturb)
   }
 
   #excuseAll(): boolean {
-    for (const replica of this.replicas) this.ledger.excuse(replica)
+    for (const replica of this.replicas) this.#excuse(replica)
     return true
+  }
+
+  #excuse(replica: SimulatedReplica): void {
+    this.#disturbedMs.set(replica, this.time.nowMs)
+    this.ledger.excuse(replica)
   }
 
   #stepSharedClock(): boolean {
