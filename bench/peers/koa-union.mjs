@@ -1,10 +1,10 @@
 // Koa, its router and the limiter that rate-limiter-flexible offers for two windows. Logs nothing, like Koa by default.
-import Router from '@koa/router'
 import Koa from 'koa'
 import { MongoClient } from 'mongodb'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
 import { authenticate } from './authenticate.mjs'
-import { announce, connectToRedis, NOT_FOUND, options, PETS, TOO_MANY_REQUESTS, UNAUTHENTICATED } from './options.mjs'
+import { router } from './koa-router.mjs'
+import { announce, connectToRedis, options, TOO_MANY_REQUESTS, UNAUTHENTICATED } from './options.mjs'
 
 const storeClient = connectToRedis()
 const mongo = options.mongodbUrl === undefined ? undefined : await new MongoClient(options.mongodbUrl).connect()
@@ -23,15 +23,6 @@ function makeLimiter(keyPrefix, points, duration) {
   const limit = { keyPrefix, points, duration }
   return storeClient ? new RateLimiterRedis({ storeClient, ...limit }) : new RateLimiterMemory(limit)
 }
-
-const router = new Router()
-router.get('/v1/pets', (ctx) => {
-  ctx.body = PETS
-})
-router.get('/v1/pets/:petId', (ctx) => {
-  ctx.status = 404
-  ctx.body = NOT_FOUND
-})
 
 const app = new Koa()
 app.use(async (ctx, next) => {
