@@ -38,7 +38,7 @@ describe('a failure of the service', () => {
       for (const sent of [{}, { method: 'POST', body: { name: 'Rex', categoryId: 7 } }]) {
         const response = await api.call('/v1/pets', sent)
         expectError(response, 500, 'internal_error')
-        expect(response.text + JSON.stringify(response.headers)).to.not.match(/hunter2|TypeError|\.[jt]s\b|418/)
+        expect(response.text + JSON.stringify(response.headers)).to.not.match(/hunter2|TypeError|\.[jt]s\b/)
         const requestId = response.headers['x-request-id']
         expect(requestId).to.match(/^[0-9a-f-]{36}$/)
         const logged = api.logLines.find((line) => line['requestId'] === requestId && line['err'] !== undefined)
