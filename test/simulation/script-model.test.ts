@@ -1,14 +1,12 @@
 import { expect } from 'chai'
 import type { RedisClient } from '../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../src/adapters/redis/make-redis-client.js'
-import { QuotaHash } from '../../src/adapters/redis/quota-hash.js'
-import type { Clock } from '../../src/core/ports/clock.js'
 import type { QuotaState, UsageDelta } from '../../src/core/quota.js'
 import { someBanRules, someQuotaRules } from '../support/builders.js'
 import type { RedisDatabase } from '../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../support/engines/redis-engine.js'
 import { MovableClock } from '../support/movable-clock.js'
-import { KEYS } from '../support/redis-replica.js'
+import { aQuotaHash } from '../support/redis-replica.js'
 import { Random } from '../support/simulation/random.js'
 import { ScriptModel } from '../support/simulation/script-model.js'
 
@@ -77,10 +75,6 @@ describe('The model of the quota script', () => {
 function aDelta(random: Random, { window }: QuotaState): UsageDelta {
   const used = { minute: random.integer(-1, 2), day: random.integer(-1, 2) }
   return { window: { ...window, minute: window.minute - random.integer(0, 1) }, strikes: random.integer(0, 2), used }
-}
-
-function aQuotaHash(client: RedisClient, clock: Clock): QuotaHash {
-  return new QuotaHash(client, KEYS, clock)
 }
 
 function asClient(model: ScriptModel): RedisClient {

@@ -1,6 +1,8 @@
 import { Redis } from 'ioredis'
 import { SystemClock } from '../../src/adapters/node/system-clock.js'
 import { FallbackQuotaStore } from '../../src/adapters/redis/fallback-quota-store.js'
+import { QuotaBatcher } from '../../src/adapters/redis/quota-batcher.js'
+import { QuotaHash } from '../../src/adapters/redis/quota-hash.js'
 import { FIELDS } from '../../src/adapters/redis/quota-script.js'
 import type { RedisCircuitBreakerOptions } from '../../src/adapters/redis/redis-circuit-breaker.js'
 import { RedisCircuitBreaker, RedisUnavailable } from '../../src/adapters/redis/redis-circuit-breaker.js'
@@ -91,6 +93,11 @@ export async function aRedisReplica(url: string, options: RedisReplicaOptions = 
       await connection.close()
     },
   }
+}
+
+/** Returns the hashes without a circuit breaker. */
+export function aQuotaHash(client: RedisClient, clock?: Clock): QuotaHash {
+  return new QuotaHash(new QuotaBatcher(client, KEYS, (command) => command()), clock)
 }
 
 /** Does not connect. */

@@ -37,6 +37,8 @@ interface Shard {
 export interface QuotaRedis {
   readonly breaker: RedisCircuitBreaker
   readonly quotaHash: QuotaHash
+  /** Works while the circuit breaker is open. For what has to happen before it closes. */
+  readonly recoveryHash: QuotaHash
   readonly keys: RedisKeys
 }
 
@@ -97,14 +99,11 @@ export class KnownStates {
   }
 
   async #restore({ states }: Shard, epoch: string): Promise<void> {
-    const { breaker, quotaHash } = this.redis
     const sinceMs = this.clock.nowMs() - MAX_CLOCK_STEP_MS
     const valid = [...states.entries()].filter(([, { state, rules }]) => expiresAtMs(state, rules.ban) > sinceMs)
     const announcement = this.#settleMs > 0 ? { restoringMs: this.#settleMs } : {}
     await inBatches(valid, async ([keyId, { state, rules }]) => {
-      const { outcome } = await breaker.callThrough(() =>
-        quotaHash.reconcile(keyId, rules, { epoch, known: [state], isRepair: true, ...announcement }),
-      )
+      const { outcome } = await this.redis.recoveryHash.reconcile(keyId, rules, { epoch, known: [state], isRepair: true, ...announcement })
       if (outcome === 'epochChanged') throw new Error(LOST_DATA)
     })
     this.#options.onRestore?.(valid.length)

@@ -14,6 +14,11 @@ interface PendingOperation {
   readonly reject: (error: unknown) => void
 }
 
+type Group = [PendingOperation, ...PendingOperation[]]
+
+/** Sends a command for a shard, within the rules of the circuit breaker. Throws `RedisUnavailable`. */
+export type CallRedis = <Reply>(command: () => Promise<Reply>, shard: number) => Promise<Reply>
+
 /** The script blocks Redis for about a millisecond when it executes this number of operations. */
 const MAX_BATCH_SIZE = 100
 
@@ -22,18 +27,20 @@ const MAX_BATCH_SIZE = 100
  * executes the operations on a key in their order.
  */
 export class QuotaBatcher {
-  readonly #script: (keyCount: number, ...keysAndArgs: string[]) => Promise<ScriptReply[]>
+  /** Resolves to the replies, as JSON. */
+  readonly #script: (keyCount: number, ...keysAndArgs: string[]) => Promise<string>
   /** The operations of this callback, by shard. */
   readonly #pending = new Map<number, PendingOperation[]>()
 
   constructor(
     client: RedisClient,
     private readonly keys: RedisKeys,
+    private readonly call: CallRedis,
   ) {
     this.#script = defineScript(client, 'petstoreQuota', QUOTA_SCRIPT)
   }
 
-  /** Executes one operation. `args`: the arguments of the script, as JSON. Errors of the Redis client are passed on. */
+  /** Executes one operation. `args`: the arguments of the script, as JSON. Errors of `call` are passed on. */
   execute(keyId: string, args: string): Promise<ScriptReply> {
     return new Promise((resolve, reject) => {
       if (this.#pending.size === 0) process.nextTick(() => this.#sendAll())
@@ -54,12 +61,11 @@ export class QuotaBatcher {
 
   async #send(shard: number, operations: readonly PendingOperation[]): Promise<void> {
     const groups = groupEqualOperations(operations)
-    const firsts = groups.flatMap(([first]) => first ?? [])
-    const keys = [this.keys.epoch(shard), ...firsts.map(({ keyId }) => this.keys.quota(keyId))]
-    const args = `[${firsts.map((operation) => operation.args).join(',')}]`
+    const keys = [this.keys.epoch(shard), ...groups.map(([{ keyId }]) => this.keys.quota(keyId))]
+    const args = `[${groups.map(([operation]) => operation.args).join(',')}]`
     const repetitions = JSON.stringify(groups.map(({ length }) => length))
     try {
-      const replies = await this.#script(keys.length, ...keys, args, repetitions)
+      const replies = JSON.parse(await this.call(() => this.#script(keys.length, ...keys, args, repetitions), shard)) as ScriptReply[]
       for (const [index, { resolve }] of groups.flat().entries()) resolve(replies[index] ?? [])
     } catch (error) {
       for (const { reject } of operations) reject(error)
@@ -68,15 +74,15 @@ export class QuotaBatcher {
 }
 
 /** Groups equal operations on a key, unless there is a different one in between. */
-function groupEqualOperations(operations: readonly PendingOperation[]): PendingOperation[][] {
-  const groups: PendingOperation[][] = []
-  const lastByKey = new Map<string, PendingOperation[]>()
+function groupEqualOperations(operations: readonly PendingOperation[]): Group[] {
+  const groups: Group[] = []
+  const lastByKey = new Map<string, Group>()
   for (const operation of operations) {
     const last = lastByKey.get(operation.keyId)
-    if (last?.[0]?.args === operation.args) {
+    if (last?.[0].args === operation.args) {
       last.push(operation)
     } else {
-      const group = [operation]
+      const group: Group = [operation]
       lastByKey.set(operation.keyId, group)
       groups.push(group)
     }

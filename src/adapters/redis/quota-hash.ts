@@ -3,11 +3,8 @@ import type { KeyVersion, QuotaRules, QuotaState, UsageDelta } from '../../core/
 import { countStrikesToBan } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
-import type { ScriptReply } from './quota-batcher.js'
-import { QuotaBatcher } from './quota-batcher.js'
-import { FIELDS, OUTCOMES } from './quota-script.js'
-import type { RedisClient } from './redis-client.js'
-import type { RedisKeys } from './redis-keys.js'
+import type { QuotaBatcher, ScriptReply } from './quota-batcher.js'
+import { OUTCOMES } from './quota-script.js'
 
 /** The state in a reply, and the time of the reply on the clock that quota decisions use. `done` for `take`: the request was charged. */
 export interface StateReply {
@@ -39,77 +36,83 @@ export interface TakeOptions {
   readonly restoringMs?: number
 }
 
-/** The properties that each operation requires. `take`: rules and version. `reconcile`, `peek`: rules. `announce`: version. `unban`: none. */
-interface ScriptArguments extends TakeOptions, Partial<KeyVersion> {
+/** `take` requires rules and a key version, `reconcile` and `peek` require rules, `announce` requires a key version. */
+export interface ScriptArguments {
   readonly operation: 'take' | 'reconcile' | 'peek' | 'unban' | 'announce'
-  readonly rules?: QuotaRules
+  /** See `packRules`. */
+  readonly rules?: readonly number[]
+  readonly keyVersion?: KeyVersion
+  readonly options?: TakeOptions
+  readonly phaseSeconds: number
+  /** Replaces the clock of Redis. */
+  readonly nowMs?: number | undefined
 }
 
-const FIELD_NAMES = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
 const OUTCOME_NAMES = Object.keys(OUTCOMES) as (keyof typeof OUTCOMES)[]
-/** The quota hashes in Redis, one per API key. Errors of the Redis client are passed on. */
-export class QuotaHash {
-  readonly #batcher: QuotaBatcher
 
+/** The quota hashes in Redis, one per API key. Errors of the batcher are passed on. */
+export class QuotaHash {
   /** Without `clock`, decisions use the clock of the Redis server. */
   constructor(
-    client: RedisClient,
-    keys: RedisKeys,
+    private readonly batcher: QuotaBatcher,
     private readonly clock?: Clock,
-  ) {
-    this.#batcher = new QuotaBatcher(client, keys)
-  }
+  ) {}
 
   /** Decides one request. */
   take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion, options: TakeOptions = {}): Promise<QuotaReply> {
-    return this.#call(keyId, { operation: 'take', rules, ...keyVersion, ...options })
+    return this.#execute(keyId, { operation: 'take', rules: packRules(rules), keyVersion, options })
   }
 
   /** Adds usage that a replica granted locally, and what it knows. Does not decide a request. */
   reconcile(keyId: string, rules: QuotaRules, options: TakeOptions): Promise<QuotaReply> {
-    return this.#call(keyId, { operation: 'reconcile', rules, ...options })
+    return this.#execute(keyId, { operation: 'reconcile', rules: packRules(rules), options })
   }
 
   /** Returns the state without changing it. */
   peek(keyId: string, rules: QuotaRules): Promise<QuotaReply> {
-    return this.#call(keyId, { operation: 'peek', rules })
+    return this.#execute(keyId, { operation: 'peek', rules: packRules(rules) })
   }
 
   /** The outcome is `rejected` if the key is not banned. */
   unban(keyId: string): Promise<QuotaReply> {
-    return this.#call(keyId, { operation: 'unban' })
+    return this.#execute(keyId, { operation: 'unban' })
   }
 
   /** Raises the key version to `version`. A lower version has no effect. */
   announce(keyId: string, version: number): Promise<QuotaReply> {
-    return this.#call(keyId, { operation: 'announce', version })
+    return this.#execute(keyId, { operation: 'announce', keyVersion: { version } })
   }
 
-  async #call(keyId: string, args: ScriptArguments): Promise<QuotaReply> {
-    const derived = {
-      nowMs: this.clock?.nowMs(),
-      phaseSeconds: getMinutePhaseSeconds(keyId),
-      strikesToBan: args.rules && countStrikesToBan(args.rules),
-    }
-    return toQuotaReply(keyId, await this.#batcher.execute(keyId, JSON.stringify({ ...args, ...derived })))
+  async #execute(keyId: string, args: Omit<ScriptArguments, 'phaseSeconds' | 'nowMs'>): Promise<QuotaReply> {
+    const phaseSeconds = getMinutePhaseSeconds(keyId)
+    // No property may follow a spread: JSON.stringify would take three times as long.
+    const json = JSON.stringify({ phaseSeconds, nowMs: this.clock?.nowMs(), ...args } satisfies ScriptArguments)
+    return toQuotaReply(await this.batcher.execute(keyId, json), phaseSeconds)
   }
 }
 
-function toQuotaReply(keyId: string, [outcome = -1, nowMs = 0, ...values]: ScriptReply): QuotaReply {
+/** In the order in which the script reads them. */
+function packRules(rules: QuotaRules): readonly number[] {
+  const { limits, ban } = rules
+  return [limits.minute, limits.day, countStrikesToBan(rules), ban.graceMs, ban.firstMs, ban.longestMs, ban.forgetAfterMs]
+}
+
+function toQuotaReply([outcome = -1, nowMs = 0, ...values]: ScriptReply, phaseSeconds: number): QuotaReply {
   const name = OUTCOME_NAMES[outcome]
   if (!name) throw new Error(`The quota script returned an unknown outcome: ${outcome}`)
   if (name === 'epochChanged' || name === 'corrupt') return { outcome: name }
-  return { outcome: name, at: { nowMs, phaseSeconds: getMinutePhaseSeconds(keyId) }, state: toState(values) }
+  return { outcome: name, at: { nowMs, phaseSeconds }, state: toState(values) }
 }
 
+/** `values`: in the order of `FIELDS`. */
+/** `values`: in the order of `FIELDS`. */
 function toState(values: readonly number[]): QuotaState {
-  const fields = {} as Record<keyof typeof FIELDS, number>
-  for (const [index, name] of FIELD_NAMES.entries()) fields[name] = values[index] ?? 0
-  const { minute, minuteUsed, day, dayUsed, firstRejectionMs, ...same } = fields
+  const [minute = 0, minuteUsed = 0, day = 0, dayUsed = 0, strikes = 0, firstRejectionMs = 0] = values
+  const [bannedUntilMs = 0, banLevel = 0, keyVersion = 0, unbannedAtMs = 0] = values.slice(6)
   return {
     window: { minute, day },
     used: { minute: minuteUsed, day: dayUsed },
     ...(firstRejectionMs > 0 ? { firstRejectionMs } : {}),
-    ...same,
+    ...{ strikes, bannedUntilMs, banLevel, keyVersion, unbannedAtMs },
   }
 }

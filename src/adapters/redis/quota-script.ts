@@ -22,6 +22,8 @@ export const OUTCOMES = { rejected: 0, done: 1, stale: 2, epochChanged: 3, corru
 export const RESTORING_SUFFIX = ':restoring'
 
 const NAMES = Object.keys(FIELDS).join(', ')
+/** Formatted, because Lua would write a number of more than 14 digits with an exponent. */
+const REPLY_FORMAT = `[${['outcome', 'nowMs', ...Object.keys(FIELDS)].map(() => '%.0f').join(',')}]`
 const LETTERS = `'${Object.values(FIELDS).join("', '")}'`
 
 /**
@@ -30,7 +32,7 @@ const LETTERS = `'${Object.values(FIELDS).join("', '")}'`
  *
  * KEYS[1] is the epoch marker of the shard, and KEYS[i + 1] the hash of operation i. ARGV[1] is a JSON array of `ScriptArguments`, and ARGV[2] a JSON
  * array with the number of times to execute each operation. No operation may raise an error, because earlier ones have already written.
- * Returns one reply per execution: the outcome, the time in milliseconds and the values of all FIELDS.
+ * Returns a JSON array with one reply per execution: the outcome, the time in milliseconds and the values of all FIELDS.
  */
 export const QUOTA_SCRIPT = `
 local epochMarker, replies = KEYS[1], {}
@@ -47,17 +49,18 @@ end
 local expiryFields = { ${FIELDS.minute} = true, ${FIELDS.day} = true, ${FIELDS.bannedUntilMs} = true, ${FIELDS.unbannedAtMs} = true }
 
 local function execute(key, args, repetitions)
-  local operation, rules, delta = args.operation, args.rules, args.delta
-  local forgetAfterMs = rules and rules.ban.forgetAfterMs or 0
+  local operation, options = args.operation, args.options or {}
+  local delta = options.delta
+  local minuteLimit, dayLimit, strikesToBan, graceMs, firstBanMs, longestBanMs, forgetAfterMs = unpack(args.rules or { 0, 0, 0, 0, 0, 0, 0 })
   local now = args.nowMs or redisNow
 
   local function repeatReply(reply)
     for _ = 1, repetitions do replies[#replies + 1] = reply end
   end
 
-  if args.epoch and epoch ~= args.epoch then return repeatReply({ ${OUTCOMES.epochChanged} }) end
+  if options.epoch and epoch ~= options.epoch then return repeatReply('[${OUTCOMES.epochChanged}]') end
 
-  if args.restoringMs then redis.call('SET', epochMarker .. '${RESTORING_SUFFIX}', args.restoringMs, 'PX', args.restoringMs) end
+  if options.restoringMs then redis.call('SET', epochMarker .. '${RESTORING_SUFFIX}', options.restoringMs, 'PX', options.restoringMs) end
 
   local stored = redis.pcall('HMGET', key, ${LETTERS})
   local isCorrupt = stored.err ~= nil
@@ -67,12 +70,12 @@ local function execute(key, args, repetitions)
     stored[index] = value
   end
   if isCorrupt then
-    if not args.isRepair then return repeatReply({ ${OUTCOMES.corrupt} }) end
+    if not options.isRepair then return repeatReply('[${OUTCOMES.corrupt}]') end
     for index = 1, ${Object.keys(FIELDS).length} do stored[index] = 0 end
   end
   local ${NAMES} = unpack(stored)
 
-  for _, known in ipairs(args.known or {}) do
+  for _, known in ipairs(options.known or {}) do
     local lastMinute = math.max(minute, known.window.minute)
     local isNewer = known.unbannedAtMs > unbannedAtMs or known.unbannedAtMs == unbannedAtMs and known.bannedUntilMs > bannedUntilMs
     local isSame = known.unbannedAtMs == unbannedAtMs and known.bannedUntilMs == bannedUntilMs
@@ -104,8 +107,8 @@ local function execute(key, args, repetitions)
 
   local function addStrikes(count)
     strikes = strikes + count
-    if strikes < args.strikesToBan then return end
-    bannedUntilMs = now + math.min(rules.ban.firstMs * 2 ^ banLevel, rules.ban.longestMs)
+    if strikes < strikesToBan then return end
+    bannedUntilMs = now + math.min(firstBanMs * 2 ^ banLevel, longestBanMs)
     banLevel, strikes, firstRejectionMs = banLevel + 1, 0, 0
   end
 
@@ -117,7 +120,7 @@ local function execute(key, args, repetitions)
   end
 
   local function announce()
-    redis.call('HSET', key, '${FIELDS.keyVersion}', math.max(keyVersion, args.version))
+    redis.call('HSET', key, '${FIELDS.keyVersion}', math.max(keyVersion, args.keyVersion.version))
     if redis.call('PTTL', key) < 60000 then redis.call('PEXPIRE', key, 60000) end
     return ${OUTCOMES.done}
   end
@@ -137,12 +140,12 @@ local function execute(key, args, repetitions)
 
   local function take()
     addDelta()
-    keyVersion = args.version
+    keyVersion = args.keyVersion.version
     if isBanned() then return ${OUTCOMES.rejected} end
-    if minuteUsed >= rules.limits.minute or dayUsed >= rules.limits.day then
+    if minuteUsed >= minuteLimit or dayUsed >= dayLimit then
       if firstRejectionMs == 0 then
         firstRejectionMs = now
-      elseif now - firstRejectionMs > rules.ban.graceMs then
+      elseif now - firstRejectionMs > graceMs then
         addStrikes(1)
       end
       return ${OUTCOMES.rejected}
@@ -177,11 +180,11 @@ local function execute(key, args, repetitions)
   end
 
   local function reply(outcome)
-    return { outcome, now, ${NAMES} }
+    return string.format('${REPLY_FORMAT}', outcome, now, ${NAMES})
   end
 
   if operation == 'peek' then return repeatReply(reply(${OUTCOMES.done})) end
-  if operation == 'take' and math.max(args.version, args.readSince or 0) < keyVersion then return repeatReply(reply(${OUTCOMES.stale})) end
+  if operation == 'take' and math.max(args.keyVersion.version, args.keyVersion.readSince or 0) < keyVersion then return repeatReply(reply(${OUTCOMES.stale})) end
   local run = ({ take = take, reconcile = reconcile, unban = unban, announce = announce })[operation]
   for _ = 1, repetitions do replies[#replies + 1] = reply(run()) end
   if operation ~= 'announce' then save() end
@@ -189,5 +192,5 @@ end
 
 local repetitions = cjson.decode(ARGV[2])
 for index, args in ipairs(cjson.decode(ARGV[1])) do execute(KEYS[index + 1], args, repetitions[index]) end
-return replies
+return '[' .. table.concat(replies, ',') .. ']'
 `

@@ -2,6 +2,8 @@ import { Cluster, Command } from 'ioredis'
 import type { Clock } from '../../core/ports/clock.js'
 import { Heartbeat } from './heartbeat.js'
 import { makeRedisClient } from './make-redis-client.js'
+import type { CallRedis } from './quota-batcher.js'
+import { QuotaBatcher } from './quota-batcher.js'
 import { QuotaHash } from './quota-hash.js'
 import { RedisCircuitBreaker } from './redis-circuit-breaker.js'
 import type { RedisClient } from './redis-client.js'
@@ -22,6 +24,8 @@ export class RedisConnection {
   readonly client: RedisClient
   readonly keys: RedisKeys
   readonly quotaHash: QuotaHash
+  /** Works while the circuit breaker is open. */
+  readonly recoveryHash: QuotaHash
   readonly heartbeat: Heartbeat
   readonly breaker: RedisCircuitBreaker
 
@@ -29,13 +33,15 @@ export class RedisConnection {
   constructor(url: string, { prefix, clock }: RedisConnectionOptions) {
     this.client = makeRedisClient(url)
     this.keys = new RedisKeys(prefix, this.client instanceof Cluster ? CLUSTER_SHARDS : 1)
-    this.quotaHash = new QuotaHash(this.client, this.keys, clock)
+    const makeQuotaHash = (call: CallRedis) => new QuotaHash(new QuotaBatcher(this.client, this.keys, call), clock)
     this.heartbeat = new Heartbeat(this.client, this.keys)
     this.breaker = new RedisCircuitBreaker(this.client, {
       shardCount: this.keys.shardCount,
       probe: (shard) => this.heartbeat.probe(shard),
       replaceConnection: (shard) => this.#replaceConnection(shard),
     })
+    this.quotaHash = makeQuotaHash((command, shard) => this.breaker.call(command, shard))
+    this.recoveryHash = makeQuotaHash((command) => this.breaker.callThrough(command))
   }
 
   /** Resolves when Redis responds, or after 2 s. Keeps trying after that. */

@@ -24,9 +24,8 @@ export class RedisQuotaControl implements QuotaControl {
   }
 
   async #call(keyId: string, command: (hash: QuotaHash) => Promise<QuotaReply>): Promise<StateReply> {
-    const { breaker, quotaHash, keys } = this.redis
     try {
-      const reply = await breaker.call(() => command(quotaHash), keys.getShard(keyId))
+      const reply = await command(this.redis.quotaHash)
       if ('state' in reply) return reply
       throw new OperatorError(`The quota of ${keyId} in Redis is corrupt. The next request with the key repairs it.`)
     } catch (error) {

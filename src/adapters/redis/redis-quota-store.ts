@@ -86,19 +86,17 @@ export class RedisQuotaStore implements QuotaStore {
     { delta, known }: Report,
     command: (options: TakeOptions) => Promise<QuotaReply>,
   ): Promise<StateReply> {
-    const { breaker, keys } = this.redis
-    const shard = keys.getShard(keyId)
     const epoch = this.#knownStates.getEpoch(keyId)
     const sentAtMs = this.clock.monotonicMs()
-    const reply = await breaker.call(async () => {
-      const first = await command({ epoch, delta, known })
-      if (first.outcome !== 'corrupt') return first
+    let reply = await command({ epoch, delta, known })
+    if (reply.outcome === 'corrupt') {
       this.options.onCorruptHash?.(keyId)
       const last = this.lastState(keyId)
-      return command({ epoch, delta, known: [...(known ?? []), ...(last ? [last] : [])], isRepair: true })
-    }, shard)
+      reply = await command({ epoch, delta, known: [...(known ?? []), ...(last ? [last] : [])], isRepair: true })
+    }
     if (!('state' in reply)) {
-      breaker.open(new Error(LOST_DATA), shard)
+      const { breaker, keys } = this.redis
+      breaker.open(new Error(LOST_DATA), keys.getShard(keyId))
       throw new RedisUnavailable(LOST_DATA, { maybeExecuted: false })
     }
     this.#sharedClock.observe(reply.at.nowMs, sentAtMs)

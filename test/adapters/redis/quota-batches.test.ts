@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
 import type { QuotaReply } from '../../../src/adapters/redis/quota-hash.js'
-import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
+import type { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { someQuotaRules } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
-import { KEYS } from '../../support/redis-replica.js'
+import { aQuotaHash, KEYS } from '../../support/redis-replica.js'
 import { inParallel } from '../../support/verdicts.js'
 
 const FREE = someQuotaRules()
@@ -25,7 +25,7 @@ describe('quota decisions that are made in one turn of the event loop', () => {
 
   beforeEach(async () => {
     await client.flushall()
-    hash = new QuotaHash(client, KEYS)
+    hash = aQuotaHash(client)
     // The first call of a connection loads the script.
     await hash.peek('key_other', FREE)
     await client.config('RESETSTAT')

@@ -1,12 +1,11 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
-import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
-import { KEYS } from '../../support/redis-replica.js'
+import { aQuotaHash } from '../../support/redis-replica.js'
 import { aStep, Oracle, run } from './quota-oracle.js'
 
 /** Fixed, so that the steps are the same in each run. */
@@ -40,7 +39,7 @@ describe('the quota script', () => {
   it(`decides ${STEPS} random steps as the core does, and leaves the same state`, async function () {
     this.timeout(120_000)
     const clock = new MovableClock()
-    const hash = new QuotaHash(client, KEYS, clock)
+    const hash = aQuotaHash(client, clock)
     const oracle = new Oracle(clock)
     const counts = new Map<string, number>()
 

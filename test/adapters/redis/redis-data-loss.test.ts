@@ -117,9 +117,9 @@ describe('a Redis that has lost its data', function () {
       if (isUp) usedWhenOtherIsUp ??= knowing.restored.length
     })
     // Slower than the settle time.
-    const { quotaHash } = knowing.connection
-    const reconcile = quotaHash.reconcile.bind(quotaHash)
-    quotaHash.reconcile = async (...args) => {
+    const { recoveryHash } = knowing.connection
+    const reconcile = recoveryHash.reconcile.bind(recoveryHash)
+    recoveryHash.reconcile = async (...args) => {
       const reply = await reconcile(...args)
       await new Promise((resolve) => setTimeout(resolve, 20))
       return reply
@@ -181,10 +181,10 @@ describe('a Redis that has lost its data', function () {
   it('is restored again if it loses the data while it is being restored', async () => {
     const [replica = noReplica()] = await someReplicas(1, { hasNoTimeout: true })
     await inParallelBatches(1_000, (index) => take(replica, `key_${index}`))
-    const { quotaHash } = replica.connection
-    const reconcile = quotaHash.reconcile.bind(quotaHash)
+    const { recoveryHash } = replica.connection
+    const reconcile = recoveryHash.reconcile.bind(recoveryHash)
     let calls = 0
-    quotaHash.reconcile = async (...args) => {
+    recoveryHash.reconcile = async (...args) => {
       calls += 1
       if (calls === 100) await observer.client.flushall()
       return reconcile(...args)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { StateReply } from '../../../src/adapters/redis/quota-hash.js'
-import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
+import type { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
 import type { KeyVersion, QuotaState, UsageDelta } from '../../../src/core/quota.js'
@@ -11,7 +11,7 @@ import { someBanRules, someQuotaRules } from '../../support/builders.js'
 import type { RedisDatabase } from '../../support/engines/redis-engine.js'
 import { aRedisDatabase } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
-import { KEYS, RedisObserver } from '../../support/redis-replica.js'
+import { aQuotaHash, RedisObserver } from '../../support/redis-replica.js'
 
 const KEY = 'key_one'
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -97,7 +97,7 @@ describe('the quota script at the millisecond at which something changes', () =>
     observer = new RedisObserver(database.url)
     client = makeRedisClient(database.url)
     await client.connect()
-    hash = new QuotaHash(client, KEYS, clock)
+    hash = aQuotaHash(client, clock)
   })
 
   after(async () => {

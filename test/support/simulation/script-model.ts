@@ -1,4 +1,4 @@
-import type { TakeOptions } from '../../../src/adapters/redis/quota-hash.js'
+import type { ScriptArguments, TakeOptions } from '../../../src/adapters/redis/quota-hash.js'
 import { FIELDS, OUTCOMES } from '../../../src/adapters/redis/quota-script.js'
 import { mergeQuotaStates } from '../../../src/core/merge-quota-states.js'
 import type { Decision, QuotaRules, QuotaState } from '../../../src/core/quota.js'
@@ -6,13 +6,13 @@ import { decide, expiresAtMs, isBanned, isStale, reconcile, rollForward, unban }
 import type { Instant } from '../../../src/core/window.js'
 import { NO_QUOTA_STATE } from '../builders.js'
 
-/** The arguments that `QuotaHash` sends. */
+/** The arguments of one operation. */
 export interface QuotaScriptArguments extends TakeOptions {
   readonly operation: 'take' | 'reconcile' | 'peek' | 'unban' | 'announce'
   readonly rules?: QuotaRules
   readonly version?: number
   readonly readSince?: number
-  readonly nowMs?: number
+  readonly nowMs?: number | undefined
   readonly phaseSeconds: number
 }
 
@@ -55,12 +55,15 @@ export class ScriptModel {
   /** `nowMs`: the clock of the Redis server, Unix time in whole milliseconds. */
   constructor(readonly nowMs: () => number) {}
 
-  quota(keyCount: number, epochKey: string, ...keysAndArgs: string[]): number[][] {
+  /** Returns the replies as JSON. */
+  quota(keyCount: number, epochKey: string, ...keysAndArgs: string[]): string {
     const keys = keysAndArgs.slice(0, keyCount - 1)
-    const [operations, counts] = keysAndArgs.slice(keyCount - 1).map((json) => JSON.parse(json)) as [QuotaScriptArguments[], number[]]
-    return operations.flatMap((args, index) =>
-      Array.from({ length: counts[index] ?? 0 }, () => this.#execute(keys[index] ?? '', epochKey, args)),
-    )
+    const [operations, counts] = keysAndArgs.slice(keyCount - 1).map((json) => JSON.parse(json)) as [ScriptArguments[], number[]]
+    const replies = operations.flatMap((sent, index) => {
+      const args = toArguments(sent)
+      return Array.from({ length: counts[index] ?? 0 }, () => this.#execute(keys[index] ?? '', epochKey, args))
+    })
+    return JSON.stringify(replies)
   }
 
   #execute(key: string, epochKey: string, args: QuotaScriptArguments): number[] {
@@ -164,4 +167,20 @@ function hasSameExpiry(one: QuotaState, other: QuotaState): boolean {
 function toFields({ window, used, firstRejectionMs = 0, ...same }: QuotaState): number[] {
   const fields = { minute: window.minute, minuteUsed: used.minute, day: window.day, dayUsed: used.day, firstRejectionMs, ...same }
   return (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((name) => fields[name])
+}
+
+function toArguments({ rules, keyVersion, options, ...same }: ScriptArguments): QuotaScriptArguments {
+  return { ...same, ...keyVersion, ...options, ...(rules ? { rules: toRules(rules) } : {}) }
+}
+
+function toRules([
+  minute = 0,
+  day = 0,
+  minStrikes = 0,
+  graceMs = 0,
+  firstMs = 0,
+  longestMs = 0,
+  forgetAfterMs = 0,
+]: readonly number[]): QuotaRules {
+  return { limits: { minute, day }, mode: 'enforce', ban: { graceMs, minStrikes, firstMs, longestMs, forgetAfterMs } }
 }

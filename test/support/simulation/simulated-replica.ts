@@ -1,6 +1,8 @@
 import { FallbackQuotaStore } from '../../../src/adapters/redis/fallback-quota-store.js'
 import { Heartbeat } from '../../../src/adapters/redis/heartbeat.js'
 import { START_TIMEOUT_MS } from '../../../src/adapters/redis/redis-connection.js'
+import type { CallRedis } from '../../../src/adapters/redis/quota-batcher.js'
+import { QuotaBatcher } from '../../../src/adapters/redis/quota-batcher.js'
 import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisCircuitBreaker, RedisUnavailable } from '../../../src/adapters/redis/redis-circuit-breaker.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
@@ -80,14 +82,16 @@ export class SimulatedReplica {
   ) {
     const redisClient = client as unknown as RedisClient
     const heartbeat = new Heartbeat(redisClient, keys)
-    this.quotaHash = new QuotaHash(redisClient, keys)
     this.breaker = new RedisCircuitBreaker(redisClient, {
       shardCount: keys.shardCount,
       probe: (shard) => heartbeat.probe(shard),
       replaceConnection: () => client.disconnect(true),
     })
+    const makeQuotaHash = (call: CallRedis) => new QuotaHash(new QuotaBatcher(redisClient, keys, call))
+    this.quotaHash = makeQuotaHash((command, shard) => this.breaker.call(command, shard))
+    const recoveryHash = makeQuotaHash((command) => this.breaker.callThrough(command))
     this.registry = new ReplicaRegistry({ breaker: this.breaker, heartbeat }, expectedReplicas)
-    this.store = new Store({ breaker: this.breaker, quotaHash: this.quotaHash, keys }, clock, options)
+    this.store = new Store({ breaker: this.breaker, quotaHash: this.quotaHash, recoveryHash, keys }, clock, options)
     this.registry.onHeartbeat(({ epoch }) => this.store.openIfEpochChanged(0, epoch))
     this.fallback = new Fallback(this.store, this.#watchCount(count), clock)
     this.quotas = new RejectionCache(this.fallback)
