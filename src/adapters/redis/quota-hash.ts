@@ -13,10 +13,7 @@ export interface StateReply {
   readonly state: QuotaState
 }
 
-/**
- * Nothing was done. `epochChanged`: Redis has lost data of the shard. `corrupt`: the hash of the key is unusable, because something else has
- * changed it.
- */
+/** Nothing was done. `epochChanged`: Redis has lost data of the shard. `corrupt`: something else has made the hash of the key unusable. */
 export interface UndecidedReply {
   readonly outcome: 'epochChanged' | 'corrupt'
 }

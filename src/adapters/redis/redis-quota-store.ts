@@ -95,8 +95,7 @@ export class RedisQuotaStore implements QuotaStore {
       reply = await command({ epoch, delta, known: [...(known ?? []), ...(last ? [last] : [])], isRepair: true })
     }
     if (!('state' in reply)) {
-      const { breaker, keys } = this.redis
-      breaker.open(new Error(LOST_DATA), keys.getShard(keyId))
+      this.redis.breaker.open(new Error(LOST_DATA), this.redis.keys.getShard(keyId))
       throw new RedisUnavailable(LOST_DATA, { maybeExecuted: false })
     }
     this.#sharedClock.observe(reply.at.nowMs, sentAtMs)

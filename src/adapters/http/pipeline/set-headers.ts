@@ -2,5 +2,5 @@ import type { Context } from 'koa'
 
 /** Faster than `ctx.set`: every response has about 15 headers. Throws if the headers were already sent. */
 export function setHeaders({ res }: Context, headers: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+  for (const name in headers) res.setHeader(name, headers[name] as string)
 }
