@@ -54,7 +54,7 @@ export interface QuotaState {
 export interface KeyVersion {
   readonly version: number
   /** The record was read from its store after this version was known. It applies unless a higher version is known. */
-  readonly readSince?: number | undefined
+  readonly readSince?: number
 }
 
 /** Usage that a replica reports: what it granted locally, or a refund. Usage in windows that have ended is ignored. */

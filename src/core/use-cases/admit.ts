@@ -42,7 +42,7 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
       const { key } = authentication
       const rules = toQuotaRules(key, plans)
       signal?.throwIfAborted()
-      const verdict = await quotas.take(key.keyId, rules, { version: key.version, readSince })
+      const verdict = await quotas.take(key.keyId, rules, { version: key.version, ...(readSince === undefined ? {} : { readSince }) })
       if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict, signal)
       // The record that is read next applies even if its version is lower: the key store may have been restored from a backup.
       readSince = verdict.knownVersion

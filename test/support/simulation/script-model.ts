@@ -11,7 +11,7 @@ export interface QuotaScriptArguments extends TakeOptions {
   readonly operation: 'take' | 'reconcile' | 'peek' | 'unban' | 'announce'
   readonly rules?: QuotaRules
   readonly version?: number
-  readonly readSince?: number | undefined
+  readonly readSince?: number
   readonly nowMs?: number | undefined
   readonly phaseSeconds: number
 }
