@@ -19,7 +19,7 @@ const USAGE = `Usage: npm run bench -- [options]
   --scene <name>       measures only this scene; may be repeated
   --rounds <n>         number of rounds (default: 5)
   --seconds <n>        duration of each measurement; a round has two per server (default: 3)
-  --warm-up <n>        seconds of load on each server before the first round, twice (default: 3)
+  --warm-up <n>        seconds of load on each server before the first round: once to compile the code, once to find the fixed rate (default: 3)
   --connections <n>    connections at saturation (default: 64)
   --pets <n>           number of pets in the scene deep-page (default: 1000000; at least ${MIN_PETS})
   --profile <folder>   writes CPU profiles of the service to this folder, for summarize-profile.mjs

@@ -9,7 +9,7 @@ const SCENE_GAP = 44
 const PLOT_WIDTH = WIDTH - LABEL_WIDTH - 100
 const COLORS = { ours: '#2463b4', peer: '#a9b4c2', framework: '#dfe4ea', spread: '#333333' }
 
-/** Returns an SVG: the requests per second of each case, by scene, with lines from the minimum to the maximum. */
+/** Returns an SVG: the requests per second of each case, by scene, with lines from the minimum to the maximum. Omits scenes without a rate. */
 export function drawChart(scenes) {
   const parts = []
   let y = 0
@@ -42,7 +42,8 @@ export function drawChart(scenes) {
   const note = text({
     x: 12,
     y: height - 12,
-    content: 'Requests per second, medians; lines are the minimum and the maximum of all rounds.',
+    content:
+      'Requests per second at saturation, medians; lines are the minimum and the maximum of all rounds. Each scene has its own scale.',
   })
   const open = `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" font-family="sans-serif" font-size="12">`
   return `${open}\n<rect width="100%" height="100%" fill="white"/>\n${[...parts, note].join('\n')}\n</svg>\n`

@@ -10,7 +10,8 @@ const toPath = (relative) => fileURLToPath(new URL(relative, import.meta.url))
 const latest = JSON.parse(readFileSync(toPath('results/latest.json'), 'utf8'))
 const isComplete = SCENES.every(({ name }) => latest.scenes.some((scene) => scene.name === name))
 if (!isComplete || latest.options.rounds < MIN_ROUNDS) {
-  throw new Error(`Only the results of a run with all scenes and at least ${MIN_ROUNDS} rounds are published`)
+  console.error(`Only the results of a run with all scenes and at least ${MIN_ROUNDS} rounds are published`)
+  process.exit(1)
 }
 for (const type of ['json', 'svg']) copyFileSync(toPath(`results/latest.${type}`), toPath(`results/published.${type}`))
 

@@ -10,6 +10,7 @@ const METRICS = {
   p99Ms: { label: 'p99 ms', digits: 2 },
   fixedP50Ms: { label: 'p50 ms at fixed rate', digits: 2 },
   fixedP99Ms: { label: 'p99 ms at fixed rate', digits: 2 },
+  fixedServerMicros: { label: 'server CPU µs at fixed rate', digits: 1 },
   generatorPercent: { label: 'generator CPU %', digits: 0 },
   aloneP99Ms: { label: 'p99 ms of other keys alone', digits: 2 },
   besideP99Ms: { label: 'p99 ms of other keys meanwhile', digits: 2 },
@@ -23,6 +24,7 @@ const METRICS = {
 const RATIO_LABELS = {
   perSecond: 'ratio, higher is better',
   serverMicros: 'ratio, lower is better',
+  fixedServerMicros: 'ratio, lower is better',
   startMs: 'ratio, lower is better',
   idleMb: 'ratio, lower is better',
   bytesPerKey: 'ratio, lower is better',
