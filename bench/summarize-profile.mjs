@@ -32,7 +32,8 @@ function readStack(id) {
 }
 
 function isModuleLoader({ url, functionName }) {
-  return url.startsWith('node:internal/modules/') || functionName === 'compileForInternalLoader'
+  if (functionName === 'compileForInternalLoader') return true
+  return url.startsWith('node:internal/modules/')
 }
 
 /** The package or folder for which the time was spent: functions of Node.js count for their caller. System calls that write have their own rows. */
