@@ -230,6 +230,16 @@ describe('a connection', () => {
       expect(serverSide.destroyed).to.equal(false)
     })
 
+    it('keeps its IP address after the client has reset it, so that the failure limit counts that IP address', async () => {
+      const { server, url } = await serve()
+      const accepted = once(server, 'connection') as Promise<[Socket]>
+      const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1' })
+      const [serverSide] = await accepted
+      socket.resetAndDestroy()
+      await until('the server has noticed', () => serverSide.destroyed)
+      expect(serverSide.remoteAddress).to.equal('127.0.0.1')
+    })
+
     it('gets all responses to pipelined requests when the server is about to stop, and only the last response announces the end', async () => {
       const { server, url } = await serve((_request, response) => void setImmediate(() => response.end()))
       announceClose(server)

@@ -36,11 +36,11 @@ export interface RedisReplica {
   readonly restored: readonly number[]
   /** The keys whose hash was found corrupt. */
   readonly corrupt: readonly string[]
-  /** The errors with which Redis rejected a command of a single key. */
+  /** The errors with which Redis rejected a call although it is available. */
   readonly rejections: readonly unknown[]
   /** The changes that the breaker reported: `true` if it closed. */
   readonly changes: readonly boolean[]
-  /** Number of calls of the script for a decision. */
+  /** Number of decisions that were requested from Redis. */
   readonly takes: () => number
   close(): Promise<void>
 }

@@ -42,7 +42,7 @@ export interface AppDeps {
   readonly hasDocs: boolean
 }
 
-/** Builds the pipeline, in the order in which requests pass through it. A rejection keeps the headers that earlier middleware set. */
+/** Builds the pipeline, in the order in which requests pass through it. An error response keeps the headers that earlier middleware set. */
 export function makeApp(deps: AppDeps): Koa<RequestState> {
   const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.hasDocs ? makeDocsRoutes(deps) : [])]
   const reportAddressQuota = makeReportAddressQuota(deps)

@@ -12,7 +12,6 @@ import type { SharedClock } from './shared-clock.js'
 export const MAX_KNOWN_KEYS = 50_000
 /** The time that each replica has to notice that Redis has lost data. Redis is not used before every replica has restored what it knows. */
 const SETTLE_MS = 1_000
-
 /** The clock of a server that takes over may be behind the previous one, so that states that have just expired apply again. */
 const MAX_CLOCK_STEP_MS = 3_600_000
 
@@ -33,11 +32,10 @@ interface Shard {
   readonly states: LRUCache<string, KnownState>
 }
 
-/** The parts of a connection that quotas use. */
 export interface QuotaRedis {
   readonly breaker: RedisCircuitBreaker
   readonly quotaHash: QuotaHash
-  /** Works while the circuit breaker is open. For what has to happen before it closes. */
+  /** Sends commands even while the circuit breaker is open. Restores data before it closes. */
   readonly recoveryHash: QuotaHash
   readonly keys: RedisKeys
 }

@@ -1,12 +1,11 @@
-import { QUOTA_SCRIPT } from './quota-script.js'
+import { OUTCOME_NAMES, QUOTA_SCRIPT } from './quota-script.js'
 import type { RedisClient } from './redis-client.js'
 import { defineScript } from './redis-client.js'
 import type { RedisKeys } from './redis-keys.js'
 
 /** The outcome, the time in milliseconds and the values of all FIELDS. */
-export type ScriptReply = readonly number[]
+export type ScriptReply = readonly [outcome: number, ...numbers: number[]]
 
-/** `args`: the arguments of the script for one key, as JSON. */
 interface PendingOperation {
   readonly keyId: string
   readonly args: string
@@ -16,15 +15,15 @@ interface PendingOperation {
 
 type Group = [PendingOperation, ...PendingOperation[]]
 
-/** Sends a command for a shard, within the rules of the circuit breaker. Throws `RedisUnavailable`. */
-export type CallRedis = <Reply>(command: () => Promise<Reply>, shard: number) => Promise<Reply>
+/** Sends a command to the node of a shard: `call` of the circuit breaker, or `callThrough` during a recovery. Rejects if Redis does not respond in time. */
+export type RedisCall = <Reply>(command: () => Promise<Reply>, shard: number) => Promise<Reply>
 
 /** The script blocks Redis for about a millisecond when it executes this number of operations. */
 const MAX_BATCH_SIZE = 100
 
 /**
- * Sends the operations of one callback of the event loop together: one call of the quota script per shard, or one per 100 operations. Redis
- * executes the operations on a key in their order.
+ * Sends the operations that are queued in one callback of the event loop together: one call of the quota script per shard, or one per 100
+ * operations. Redis executes the operations of a batcher on a key in their order.
  */
 export class QuotaBatcher {
   /** Resolves to the replies, as JSON. */
@@ -35,7 +34,7 @@ export class QuotaBatcher {
   constructor(
     client: RedisClient,
     private readonly keys: RedisKeys,
-    private readonly call: CallRedis,
+    private readonly call: RedisCall,
   ) {
     this.#script = defineScript(client, 'petstoreQuota', QUOTA_SCRIPT)
   }
@@ -60,17 +59,25 @@ export class QuotaBatcher {
   }
 
   async #send(shard: number, operations: readonly PendingOperation[]): Promise<void> {
-    const groups = groupEqualOperations(operations)
-    const keys = [this.keys.epoch(shard), ...groups.map(([{ keyId }]) => this.keys.quota(keyId))]
-    const args = `[${groups.map(([operation]) => operation.args).join(',')}]`
-    const repetitions = JSON.stringify(groups.map(({ length }) => length))
     try {
-      const replies = JSON.parse(await this.call(() => this.#script(keys.length, ...keys, args, repetitions), shard)) as ScriptReply[]
-      for (const [index, { resolve }] of groups.flat().entries()) resolve(replies[index] ?? [])
+      const groups = groupEqualOperations(operations)
+      const keys = [this.keys.epoch(shard), ...groups.map(([{ keyId }]) => this.keys.quota(keyId))]
+      const args = `[${groups.map(([operation]) => operation.args).join(',')}]`
+      const repetitions = JSON.stringify(groups.map(({ length }) => length))
+      const execute = async () => parseReplies(await this.#script(keys.length, ...keys, args, repetitions), operations.length)
+      const replies = await this.call(execute, shard)
+      for (const [index, { resolve }] of groups.flat().entries()) resolve(replies[index] as ScriptReply)
     } catch (error) {
       for (const { reject } of operations) reject(error)
     }
   }
+}
+
+/** Throws if the script did not return `count` replies. */
+function parseReplies(json: string, count: number): ScriptReply[] {
+  const replies = JSON.parse(json) as ScriptReply[]
+  if (replies.length === count && replies.every(([outcome]) => outcome in OUTCOME_NAMES)) return replies
+  throw new Error(`The quota script returned an unexpected reply: ${json.slice(0, 100)}`)
 }
 
 /** Groups equal operations on a key, unless there is a different one in between. */

@@ -4,7 +4,8 @@ import { countStrikesToBan } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
 import type { QuotaBatcher, ScriptReply } from './quota-batcher.js'
-import { OUTCOMES } from './quota-script.js'
+import type { OutcomeName } from './quota-script.js'
+import { OUTCOME_NAMES } from './quota-script.js'
 
 /** The state in a reply, and the time of the reply on the clock that quota decisions use. `done` for `take`: the request was charged. */
 export interface StateReply {
@@ -13,14 +14,10 @@ export interface StateReply {
   readonly state: QuotaState
 }
 
-/** Nothing was done. `epochChanged`: Redis has lost data of the shard. `corrupt`: something else has made the hash of the key unusable. */
-export interface UndecidedReply {
-  readonly outcome: 'epochChanged' | 'corrupt'
-}
+/** `epochChanged`: Redis has lost data of the shard. `corrupt`: the hash is invalid, because something else has changed it. Nothing was done. */
+export type QuotaReply = StateReply | { readonly outcome: 'epochChanged' | 'corrupt' }
 
-export type QuotaReply = StateReply | UndecidedReply
-
-/** Applies before a decision. */
+/** Applied before the operation. */
 export interface TakeOptions {
   /** The epoch that the caller knows. Without it, the epoch is not checked. */
   readonly epoch?: string | undefined
@@ -44,8 +41,6 @@ export interface ScriptArguments {
   /** Replaces the clock of Redis. */
   readonly nowMs?: number | undefined
 }
-
-const OUTCOME_NAMES = Object.keys(OUTCOMES) as (keyof typeof OUTCOMES)[]
 
 /** The quota hashes in Redis, one per API key. Errors of the batcher are passed on. */
 export class QuotaHash {
@@ -82,34 +77,32 @@ export class QuotaHash {
 
   async #execute(keyId: string, args: Omit<ScriptArguments, 'phaseSeconds' | 'nowMs'>): Promise<QuotaReply> {
     const phaseSeconds = getMinutePhaseSeconds(keyId)
-    // No property may follow a spread: JSON.stringify would take three times as long.
+    // Keep the spread last. With a property after it, JSON.stringify takes three times as long.
     const json = JSON.stringify({ phaseSeconds, nowMs: this.clock?.nowMs(), ...args } satisfies ScriptArguments)
     return toQuotaReply(await this.batcher.execute(keyId, json), phaseSeconds)
   }
 }
 
-/** In the order in which the script reads them. */
+/** Returns the rules in the order in which the script unpacks them. */
 function packRules(rules: QuotaRules): readonly number[] {
   const { limits, ban } = rules
   return [limits.minute, limits.day, countStrikesToBan(rules), ban.graceMs, ban.firstMs, ban.longestMs, ban.forgetAfterMs]
 }
 
-function toQuotaReply([outcome = -1, nowMs = 0, ...values]: ScriptReply, phaseSeconds: number): QuotaReply {
-  const name = OUTCOME_NAMES[outcome]
-  if (!name) throw new Error(`The quota script returned an unknown outcome: ${outcome}`)
+function toQuotaReply([outcome, nowMs = 0, ...values]: ScriptReply, phaseSeconds: number): QuotaReply {
+  const name = OUTCOME_NAMES[outcome] as OutcomeName
   if (name === 'epochChanged' || name === 'corrupt') return { outcome: name }
   return { outcome: name, at: { nowMs, phaseSeconds }, state: toState(values) }
 }
 
 /** `values`: in the order of `FIELDS`. */
-/** `values`: in the order of `FIELDS`. */
 function toState(values: readonly number[]): QuotaState {
   const [minute = 0, minuteUsed = 0, day = 0, dayUsed = 0, strikes = 0, firstRejectionMs = 0] = values
   const [bannedUntilMs = 0, banLevel = 0, keyVersion = 0, unbannedAtMs = 0] = values.slice(6)
-  return {
-    window: { minute, day },
-    used: { minute: minuteUsed, day: dayUsed },
-    ...(firstRejectionMs > 0 ? { firstRejectionMs } : {}),
-    ...{ strikes, bannedUntilMs, banLevel, keyVersion, unbannedAtMs },
-  }
+  const [window, used] = [
+    { minute, day },
+    { minute: minuteUsed, day: dayUsed },
+  ]
+  const state = { window, used, strikes, bannedUntilMs, banLevel, keyVersion, unbannedAtMs }
+  return firstRejectionMs > 0 ? { ...state, firstRejectionMs } : state
 }

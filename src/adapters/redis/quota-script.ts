@@ -1,7 +1,7 @@
 import { UNBAN_KEPT_MS } from '../../core/quota.js'
 import { WINDOWS } from '../../core/window.js'
 
-/** The fields of a key's hash. Do not change these letters: deployed data depends on them. A value of 0 is not stored. */
+/** The fields of a key's hash. Do not change these letters: deployed data depends on them. A value of 0 is not stored. Replies have this order. */
 export const FIELDS = {
   minute: 'm',
   minuteUsed: 'c',
@@ -17,12 +17,14 @@ export const FIELDS = {
 
 /** The first number of a reply. After `epochChanged` and `corrupt`, nothing else follows. */
 export const OUTCOMES = { rejected: 0, done: 1, stale: 2, epochChanged: 3, corrupt: 4 } as const
+export type OutcomeName = keyof typeof OUTCOMES
+export const OUTCOME_NAMES = Object.keys(OUTCOMES) as OutcomeName[]
 
 /** Appended to the epoch marker: a key that exists while a replica restores what it knows. Its value is its initial time to live in milliseconds. */
 export const RESTORING_SUFFIX = ':restoring'
 
 const NAMES = Object.keys(FIELDS).join(', ')
-/** Formatted, because Lua would write a number of more than 14 digits with an exponent. */
+/** Without a format, Lua rounds numbers to 14 digits. */
 const REPLY_FORMAT = `[${['outcome', 'nowMs', ...Object.keys(FIELDS)].map(() => '%.0f').join(',')}]`
 const LETTERS = `'${Object.values(FIELDS).join("', '")}'`
 
@@ -39,7 +41,6 @@ local epochMarker, replies = KEYS[1], {}
 local epoch, time = redis.call('GET', epochMarker), redis.call('TIME')
 local redisNow = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
--- If the clock steps back, a window that was used must not start again.
 local function currentWindow(known, byClock, keptAhead)
   if known > byClock and known <= byClock + keptAhead then return known end
   return byClock

@@ -4,7 +4,7 @@ import type { HeartbeatReply } from './heartbeat.js'
 import type { RedisClient } from './redis-client.js'
 import { isConsequence, isServerState, maybeExecuted, NO_CONNECTION, NO_RESPONSE, toReason } from './redis-errors.js'
 
-/** The maximum time that a request waits for Redis. */
+/** The maximum time that a call waits for Redis. A decision makes one call, or two if it repairs a corrupt hash. */
 const RESPONSE_TIMEOUT_MS = 90
 /** The time between two probes while the breaker is open. */
 const PROBE_MS = 250

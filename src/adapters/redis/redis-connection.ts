@@ -2,7 +2,7 @@ import { Cluster, Command } from 'ioredis'
 import type { Clock } from '../../core/ports/clock.js'
 import { Heartbeat } from './heartbeat.js'
 import { makeRedisClient } from './make-redis-client.js'
-import type { CallRedis } from './quota-batcher.js'
+import type { RedisCall } from './quota-batcher.js'
 import { QuotaBatcher } from './quota-batcher.js'
 import { QuotaHash } from './quota-hash.js'
 import { RedisCircuitBreaker } from './redis-circuit-breaker.js'
@@ -24,7 +24,7 @@ export class RedisConnection {
   readonly client: RedisClient
   readonly keys: RedisKeys
   readonly quotaHash: QuotaHash
-  /** Works while the circuit breaker is open. */
+  /** Sends commands even while the circuit breaker is open. */
   readonly recoveryHash: QuotaHash
   readonly heartbeat: Heartbeat
   readonly breaker: RedisCircuitBreaker
@@ -33,7 +33,7 @@ export class RedisConnection {
   constructor(url: string, { prefix, clock }: RedisConnectionOptions) {
     this.client = makeRedisClient(url)
     this.keys = new RedisKeys(prefix, this.client instanceof Cluster ? CLUSTER_SHARDS : 1)
-    const makeQuotaHash = (call: CallRedis) => new QuotaHash(new QuotaBatcher(this.client, this.keys, call), clock)
+    const makeQuotaHash = (call: RedisCall) => new QuotaHash(new QuotaBatcher(this.client, this.keys, call), clock)
     this.heartbeat = new Heartbeat(this.client, this.keys)
     this.breaker = new RedisCircuitBreaker(this.client, {
       shardCount: this.keys.shardCount,

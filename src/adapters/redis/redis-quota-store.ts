@@ -87,11 +87,12 @@ export class RedisQuotaStore implements QuotaStore {
     command: (options: TakeOptions) => Promise<QuotaReply>,
   ): Promise<StateReply> {
     const epoch = this.#knownStates.getEpoch(keyId)
-    const sentAtMs = this.clock.monotonicMs()
+    let sentAtMs = this.clock.monotonicMs()
     let reply = await command({ epoch, delta, known })
     if (reply.outcome === 'corrupt') {
       this.options.onCorruptHash?.(keyId)
       const last = this.lastState(keyId)
+      sentAtMs = this.clock.monotonicMs()
       reply = await command({ epoch, delta, known: [...(known ?? []), ...(last ? [last] : [])], isRepair: true })
     }
     if (!('state' in reply)) {

@@ -10,18 +10,18 @@ describe('gathered requests', () => {
   it('continue together when their turn of the event loop ends, and no later', async () => {
     const gather = gatherRequests()
     const events: string[] = []
-    const request = (name: string) => gather(CONTEXT, async () => void events.push(name))
-    const first = [request('first'), request('second')]
+    const sendRequest = (name: string) => gather(CONTEXT, async () => void events.push(name))
+    const first = [sendRequest('first'), sendRequest('second')]
     await Promise.resolve()
     events.push('turn')
     // Runs after the callback in which the requests continue, and before the next turn ends.
     await setImmediate()
     events.push('next turn')
-    await Promise.all([...first, request('third')])
+    await Promise.all([...first, sendRequest('third')])
     expect(events).to.deep.equal(['turn', 'first', 'second', 'next turn', 'third'])
   })
 
-  it('fail one by one', async () => {
+  it('do not affect each other if one fails', async () => {
     const gather = gatherRequests()
     const failure = new Error('fails')
     const [failed, succeeded] = [gather(CONTEXT, () => Promise.reject(failure)), gather(CONTEXT, async () => 'done')]

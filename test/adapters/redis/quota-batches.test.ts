@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
+import { QuotaBatcher } from '../../../src/adapters/redis/quota-batcher.js'
 import type { QuotaReply } from '../../../src/adapters/redis/quota-hash.js'
-import type { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
+import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { someQuotaRules } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
@@ -12,7 +13,7 @@ import { inParallel } from '../../support/verdicts.js'
 const FREE = someQuotaRules()
 const VERSION = { version: 1 }
 
-describe('quota decisions that are made in one turn of the event loop', () => {
+describe('quota decisions that are made in one callback of the event loop', () => {
   let redis: OwnEngine
   let client: RedisClient
   let hash: QuotaHash
@@ -72,6 +73,38 @@ describe('quota decisions that are made in one turn of the event loop', () => {
     await client.set(KEYS.quota('key_corrupt'), 'text')
     const replies = await Promise.all(['key_one', 'key_corrupt', 'key_corrupt', 'key_two', 'key_one'].map(take))
     expect(replies.map(({ outcome }) => outcome)).to.deep.equal(['done', 'corrupt', 'corrupt', 'done', 'done'])
+  })
+
+  it('have one time limit per call, which includes reading the reply', async () => {
+    let calls = 0
+    const batcher = new QuotaBatcher(client, KEYS, (command) => {
+      calls += 1
+      return command()
+    })
+    const limited = new QuotaHash(batcher)
+    await inParallel(250, () => limited.take('key_one', FREE, VERSION))
+    expect(calls).to.equal(3)
+  })
+
+  for (const reply of ['[[1,nan]]', '[]', '[[7]]', '{}', '']) {
+    it(`fail within their call if the reply is ${reply === '' ? 'empty' : reply}`, async () => {
+      const failures: unknown[] = []
+      const scripted = { defineCommand: () => undefined, petstoreQuota: () => Promise.resolve(reply) } as unknown as RedisClient
+      const batcher = new QuotaBatcher(scripted, KEYS, (command) =>
+        command().catch((error: unknown) => {
+          failures.push(error)
+          throw error
+        }),
+      )
+      const settled = await Promise.allSettled([new QuotaHash(batcher).take('key_one', FREE, VERSION)])
+      expect(settled[0].status).to.equal('rejected')
+      expect(failures).to.have.lengthOf(1)
+    })
+  }
+
+  it('return numbers up to 2^53 − 1 exactly', async () => {
+    await hash.announce('key_one', Number.MAX_SAFE_INTEGER)
+    expect(await hash.peek('key_one', FREE)).to.have.nested.property('state.keyVersion', Number.MAX_SAFE_INTEGER)
   })
 
   it('all fail if Redis rejects the call', async () => {

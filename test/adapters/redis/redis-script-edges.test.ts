@@ -1,6 +1,5 @@
 import { expect } from 'chai'
-import type { StateReply } from '../../../src/adapters/redis/quota-hash.js'
-import type { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
+import type { QuotaHash, StateReply } from '../../../src/adapters/redis/quota-hash.js'
 import type { RedisClient } from '../../../src/adapters/redis/redis-client.js'
 import { makeRedisClient } from '../../../src/adapters/redis/make-redis-client.js'
 import type { KeyVersion, QuotaState, UsageDelta } from '../../../src/core/quota.js'

@@ -78,8 +78,8 @@ interface KeyLedger {
   /** Bans that an operator lifted. */
   readonly lifted: { readonly bannedUntilMs: number; readonly unbannedAtMs: number }[]
   unbans: number
-  /** Only the replica that finds a corrupt hash repairs it. What the others knew may be lost, although they are undisturbed. */
-  hasBeenCorrupt: boolean
+  /** Whether the hash was ever corrupt. Only the replica that finds this repairs it, so what the others know may be lost. */
+  wasCorrupt: boolean
   /** The bans that replicas imposed. A replica that learns of a later unban drops its ban. */
   readonly localBans: Map<string, { readonly untilMs: number; readonly unbannedAtMs: number }>
 }
@@ -95,8 +95,7 @@ export class Ledger {
     private readonly rules: ReadonlyMap<string, QuotaRules>,
     private readonly isCalm: boolean,
   ) {
-    for (const keyId of rules.keys())
-      this.#keys.set(keyId, { losses: [], lifted: [], unbans: 0, hasBeenCorrupt: false, localBans: new Map() })
+    for (const keyId of rules.keys()) this.#keys.set(keyId, { losses: [], lifted: [], unbans: 0, wasCorrupt: false, localBans: new Map() })
   }
 
   /** Redis is about to lose data. `replicas`: those that can reach it. */
@@ -109,14 +108,14 @@ export class Ledger {
       // What was reported since an earlier loss may be lost as well.
       for (const loss of key.losses)
         loss.windows = new Map([...loss.windows].map(([window, at]) => [window, { ...at, reported: window.reported }]))
-      key.losses.push({ known: new Map(key.hasBeenCorrupt ? [] : known), windows })
+      key.losses.push({ known: new Map(key.wasCorrupt ? [] : known), windows })
     }
   }
 
-  /** Something else is about to destroy the hash of the key. */
+  /** The hash of the key is about to be corrupted. */
   addCorruption(keyId: string): void {
     this.addLoss([])
-    this.#key(keyId).hasBeenCorrupt = true
+    this.#key(keyId).wasCorrupt = true
   }
 
   /** The replica may be unable to restore what it knows. */
@@ -231,10 +230,12 @@ export class Ledger {
     check(used <= mostUsed, () => `${used} requests count as used, but at most ${mostUsed} were: ${window.describe()}`)
   }
 
-  #addLocal(window: WindowLedger, { name, store, lowestCount }: SimulatedReplica, rules: QuotaRules): void {
+  #addLocal(window: WindowLedger, { name, store, clock, lowestCount }: SimulatedReplica, rules: QuotaRules): void {
     check(!this.isCalm, () => `${name} decided a request, although Redis was available`)
     window.admittedLocally += 1
     if (store.maybeCounted.has(rules)) window.maybeCounted += 1
+    // Once the replica knows the clock of Redis, this may be a window that has not begun or has ended, which the report then leaves out.
+    else if (!store.knowsClock && clock.stepMs !== 0) window.unreported += 1
     const { admitted, granted, unreported } = window.shares.get(name) ?? { admitted: 0, granted: 0, unreported: 0 }
     const grant = { admitted: admitted + 1, granted: granted + 1, unreported, share: Math.ceil(window.limit / lowestCount) }
     window.shares.set(name, grant)

@@ -1,7 +1,7 @@
 import { FallbackQuotaStore } from '../../../src/adapters/redis/fallback-quota-store.js'
 import { Heartbeat } from '../../../src/adapters/redis/heartbeat.js'
 import { START_TIMEOUT_MS } from '../../../src/adapters/redis/redis-connection.js'
-import type { CallRedis } from '../../../src/adapters/redis/quota-batcher.js'
+import type { RedisCall } from '../../../src/adapters/redis/quota-batcher.js'
 import { QuotaBatcher } from '../../../src/adapters/redis/quota-batcher.js'
 import { QuotaHash } from '../../../src/adapters/redis/quota-hash.js'
 import { RedisCircuitBreaker, RedisUnavailable } from '../../../src/adapters/redis/redis-circuit-breaker.js'
@@ -21,11 +21,14 @@ export class ObservedQuotaStore extends RedisQuotaStore {
   readonly decidedByRedis = new WeakSet<QuotaRules>()
   readonly decidedLocally = new WeakSet<QuotaRules>()
   readonly maybeCounted = new WeakSet<QuotaRules>()
+  /** Whether Redis has replied, so that this replica knows its clock. */
+  knowsClock = false
   onUnconfirmedReport: (keyId: string, report: Report) => void = () => undefined
 
   override async take(keyId: string, rules: QuotaRules, version: KeyVersion, report: Report = {}): Promise<Verdict | StaleKeyRecord> {
     try {
       const verdict = await super.take(keyId, rules, version, report)
+      this.knowsClock = true
       this.decidedByRedis.add(rules)
       return verdict
     } catch (error) {
@@ -40,7 +43,9 @@ export class ObservedQuotaStore extends RedisQuotaStore {
 
   override async reconcile(keyId: string, rules: QuotaRules, report: Report): Promise<Quota> {
     try {
-      return await super.reconcile(keyId, rules, report)
+      const quota = await super.reconcile(keyId, rules, report)
+      this.knowsClock = true
+      return quota
     } catch (error) {
       if (error instanceof RedisUnavailable && error.maybeExecuted) this.onUnconfirmedReport(keyId, report)
       throw error
@@ -87,7 +92,7 @@ export class SimulatedReplica {
       probe: (shard) => heartbeat.probe(shard),
       replaceConnection: () => client.disconnect(true),
     })
-    const makeQuotaHash = (call: CallRedis) => new QuotaHash(new QuotaBatcher(redisClient, keys, call))
+    const makeQuotaHash = (call: RedisCall) => new QuotaHash(new QuotaBatcher(redisClient, keys, call))
     this.quotaHash = makeQuotaHash((command, shard) => this.breaker.call(command, shard))
     const recoveryHash = makeQuotaHash((command) => this.breaker.callThrough(command))
     this.registry = new ReplicaRegistry({ breaker: this.breaker, heartbeat }, expectedReplicas)

@@ -202,7 +202,7 @@ export class Simulation {
       replica.status === 'running' &&
       !replica.client.isPartitioned &&
       replica.client.maxDelayMs < SLOW_MS &&
-      this.time.nowMs - (this.#disturbedMs.get(replica) ?? 0) > RECOVERY_MS
+      this.time.nowMs - (this.#disturbedMs.get(replica) ?? Number.NEGATIVE_INFINITY) > RECOVERY_MS
     this.ledger.addLoss(this.replicas.filter(isUndisturbed))
     return did(lose)
   }

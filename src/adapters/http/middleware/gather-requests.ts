@@ -2,9 +2,9 @@ import { setImmediate } from 'node:timers/promises'
 import type { Middleware } from '../pipeline/context.js'
 
 /**
- * Holds requests until all events of this turn of the event loop have been handled, and continues with all of them in one callback. Under load,
- * each later step then runs for many requests in a row, and they share calls of Redis and MongoDB, which takes much less CPU time. A single
- * request waits for nothing.
+ * Delays each request until the end of the current turn of the event loop, and then resumes all waiting requests in one callback. Under load,
+ * each later step runs for many requests in a row, and they share calls to Redis and MongoDB, which saves CPU time. If no other event is pending,
+ * the request resumes at once.
  */
 export function gatherRequests(): Middleware {
   let endOfTurn: Promise<void> | undefined

@@ -1,4 +1,4 @@
-import { hash, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto'
 
 const ID_BYTES = 8
 const SIGNATURE_BYTES = 16
@@ -13,17 +13,14 @@ export interface Cursors {
   verify(scope: string, cursor: string): bigint | undefined
 }
 
-/**
- * A cursor is a signature and an ID. The signature is SHA-512/256 of a key, the scope and the ID, truncated to 128 bits. Unlike SHA-256, this hash
- * allows no length extension, so it needs no HMAC, which takes four times as long. All replicas need the same secret.
- */
+/** A cursor is a signature and an ID. The signature is HMAC-SHA-256 of the scope and the ID, truncated to 128 bits. All replicas need the same secret. */
 export function makeCursors(secret: string): Cursors {
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'petstore cursor signature', 32))
+  const key = createSecretKey(Buffer.from(hkdfSync('sha256', secret, '', 'petstore cursor signature', 32)))
 
   function issue(scope: string, after: bigint): string {
     const id = Buffer.alloc(ID_BYTES)
     id.writeBigInt64BE(after)
-    const signature = hash('sha512-256', Buffer.concat([key, Buffer.from(scope), id]), 'buffer').subarray(0, SIGNATURE_BYTES)
+    const signature = createHmac('sha256', key).update(scope).update(id).digest().subarray(0, SIGNATURE_BYTES)
     return Buffer.concat([signature, id]).toString('base64url')
   }
 

@@ -52,6 +52,8 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
   server.on('connection', (socket) => {
     const connection = new Connection(socket)
     connections.set(socket, connection)
+    // Node caches the IP address. After the client has reset the connection, it could no longer be read.
+    void socket.remoteAddress
     if (state.isClosing) connection.announceClose()
     // Node removes its error listener when it emits 'connect'. An error without a listener would end the process.
     socket.on('error', (error) => log.debug({ cause: error.message }, 'connection error'))
