@@ -35,5 +35,4 @@ ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Pet Store" \
   org.opencontainers.image.description="An HTTP and JSON interface to a store of animals" \
   org.opencontainers.image.licenses=MIT \
-  org.opencontainers.image.version=1.0.0 \
   org.opencontainers.image.revision=${REVISION}
