@@ -6,13 +6,10 @@
 set -euo pipefail
 image=${1:?the name of the image to build}
 
-program=$(readlink -f "$(command -v redis-server)")
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-mkdir -p "$root"/{data,tmp,etc,usr/bin}
-install -m 755 "$program" "$root/usr/bin/redis-server"
-ldd "$program" | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p; s/^[[:space:]]*(\/[^ ]+) .*/\1/p' | sort -u |
-  while read -r library; do install -D "$(readlink -f "$library")" "$root$library"; done
+mkdir -p "$root"/{data,tmp,etc}
+bash "$(dirname "$0")/copy-programs.sh" "$root" redis-server
 
 image_id=$(tar -C "$root" --numeric-owner -cf - . | docker import \
   --change 'EXPOSE 6379' --change 'WORKDIR /data' \

@@ -162,13 +162,21 @@ describe('a locally built image', () => {
 
   const getImageName = (recipe: string) => nameIn(folder, recipe)
 
-  for (const recipeFile of ['mongodb-wire-image.sh', 'mongodb-wire-entrypoint.sh']) {
-    it(`gets a new name when its recipe changes: ${recipeFile}`, () => {
-      const before = getImageName('mongodb-wire')
-      expect(before).to.match(/^petstore-test\/mongodb-wire:[0-9a-f]{12}\n$/)
-      expect(getImageName('mongodb-wire')).to.equal(before)
+  const files = [
+    ['mongodb-wire', 'mongodb-wire-image.sh'],
+    ['mongodb-wire', 'mongodb-wire-entrypoint.sh'],
+    ['node-build', 'node-build-image.sh'],
+    ['node-build', 'copy-programs.sh'],
+    ['node-runtime', 'node-runtime-image.sh'],
+    ['node-runtime', 'copy-programs.sh'],
+  ] as const
+  for (const [recipe, recipeFile] of files) {
+    it(`gets a new name when its recipe changes: ${recipeFile} of ${recipe}`, () => {
+      const before = getImageName(recipe)
+      expect(before).to.match(new RegExp(`^petstore-test/${recipe}:[0-9a-f]{12}\n$`))
+      expect(getImageName(recipe)).to.equal(before)
       appendFileSync(join(folder, recipeFile), '\n')
-      expect(getImageName('mongodb-wire')).to.not.equal(before)
+      expect(getImageName(recipe)).to.not.equal(before)
     })
   }
 })
