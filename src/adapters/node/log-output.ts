@@ -21,14 +21,20 @@ export class LogOutput {
   #unwritten: Uint8Array = Buffer.alloc(0)
   #isFlushScheduled = false
   #hasDiscarded = false
+  #discardedLines = 0
   #isWithinLine = false
 
   constructor(private readonly writeBytes: WriteBytes = writeToStandardOutput) {}
 
+  /** The number of lines that were discarded so far. */
+  get discardedLines(): number {
+    return this.#discardedLines
+  }
+
   /** Each line ends with a line feed. */
   write(lines: string): void {
     if (this.#collected.length + this.#unwritten.length > MAX_BACKLOG_BYTES) {
-      this.#hasDiscarded = true
+      this.#discard(lines)
       return
     }
     this.#reportGap()
@@ -73,11 +79,16 @@ export class LogOutput {
       return true
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false
+      this.#discard(`${Buffer.from(this.#unwritten).toString('latin1')}${this.#collected}`)
       this.#unwritten = Buffer.alloc(0)
       this.#collected = ''
-      this.#hasDiscarded = true
       return true
     }
+  }
+
+  #discard(lines: string): void {
+    this.#hasDiscarded = true
+    this.#discardedLines += lines.split('\n').length - 1
   }
 }
 

@@ -6,9 +6,9 @@ import { getMinutePhaseSeconds } from '../../core/window.js'
 import type { QuotaBatcher, ScriptReply } from './quota-batcher.js'
 import { OUTCOMES } from './quota-script.js'
 
-/** The state in a reply, and the time of the reply on the clock that quota decisions use. `done` for `take`: the request was charged. */
+/** The state in a reply, and the time of the reply on the clock that quota decisions use. For `take`, `done`: the request was charged; `banned`: it was rejected and started a ban. */
 export interface StateReply {
-  readonly outcome: 'done' | 'rejected' | 'stale'
+  readonly outcome: 'done' | 'rejected' | 'banned' | 'stale'
   readonly at: Instant
   readonly state: QuotaState
 }
@@ -101,7 +101,6 @@ function toQuotaReply([outcome = -1, nowMs = 0, ...values]: ScriptReply, phaseSe
   return { outcome: name, at: { nowMs, phaseSeconds }, state: toState(values) }
 }
 
-/** `values`: in the order of `FIELDS`. */
 /** `values`: in the order of `FIELDS`. */
 function toState(values: readonly number[]): QuotaState {
   const [minute = 0, minuteUsed = 0, day = 0, dayUsed = 0, strikes = 0, firstRejectionMs = 0] = values
