@@ -8,6 +8,7 @@ const MAX_BACKLOG_BYTES = 16 * 1024 * 1024
 const RETRY_MS = 5
 const LINE_FEED = 0x0a
 const MAX_EXIT_DELAY_MS = 2_000
+const GAP = 'log lines are missing here because they could not be written'
 
 /**
  * Writes the log to standard output. Collects the lines of one turn of the event loop and writes them with one system call.
@@ -88,7 +89,7 @@ export class LogOutput {
 
   #discard(lines: string): void {
     this.#hasDiscarded = true
-    this.#discardedLines += lines.split('\n').length - 1
+    this.#discardedLines += lines.split('\n').filter((line) => line !== '' && !line.includes(GAP)).length
   }
 }
 
@@ -98,5 +99,5 @@ function writeToStandardOutput(bytes: Uint8Array): number {
 }
 
 function formatGap(): string {
-  return `${JSON.stringify({ level: 40, time: Date.now(), msg: 'log lines are missing here because they could not be written' })}\n`
+  return `${JSON.stringify({ level: 40, time: Date.now(), msg: GAP })}\n`
 }
