@@ -48,7 +48,10 @@ export async function serve(config: Config): Promise<void> {
   if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and connecting to MongoDB and Redis')
   await prepareBackingServices(parts)
   if (!health.startAccepting()) return
-  output.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
+  log.info({ apiUrl, adminUrl, mode: config.distributed ? 'distributed' : 'embedded' }, 'ready')
+  // Nothing else contains the demo keys. Secrets must not be in the log.
+  const mustNotify = demoKeys.length > 0 || process.stderr.isTTY
+  if (mustNotify) process.stderr.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
 }
 
 function readVersion(): string {
