@@ -101,6 +101,7 @@ describe('the backing service redis', function () {
     }
     expect(await readMetrics()).to.include('petstore_redis_breaker_open 0')
     const beforeSeconds = await readOpenSeconds()
+    expect(beforeSeconds).to.be.greaterThan(0)
     expect(await readOpenSeconds()).to.equal(beforeSeconds)
 
     await redis.kill()
