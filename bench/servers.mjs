@@ -63,7 +63,7 @@ export async function startServer(name, storage, nodeArgs = []) {
   running.add(child)
 
   const find = (pattern) => pattern.exec(readFileSync(logFile, 'utf8'))?.[1]
-  const findUrl = () => find(/^Listening on +(http\S+)\/v1$/m)
+  const findUrl = () => find(/^Listening on +(http\S+)\/v1$/m) ?? find(/"apiUrl":"([^"]+)".*"msg":"ready"/)
   await until(`${name} listens`, () => hasEnded || findUrl() !== undefined, START_TIMEOUT_MS)
   if (hasEnded) throw new Error(`${name} ended:\n${readFileSync(logFile, 'utf8')}`)
   const url = findUrl()
@@ -76,7 +76,7 @@ export async function startServer(name, storage, nodeArgs = []) {
     startedMs,
     stop,
     async countRedisOutages() {
-      const metrics = await (await fetch(`${find(/^Admin +(http\S+)\/metrics/m)}/metrics`)).text()
+      const metrics = await (await fetch(`${find(/"adminUrl":"([^"]+)".*"msg":"ready"/)}/metrics`)).text()
       return Number(/^petstore_redis_changes_total\{to="down"\} (\d+)$/m.exec(metrics)?.[1] ?? 0)
     },
   }

@@ -26,6 +26,7 @@ export const COMMANDS: Commands = {
   withSeed: (work) => withParts('seed', ({ seed }) => work(seed)),
 
   print: (text) => process.stdout.write(text),
+  audit: (change) => process.stderr.write(`${JSON.stringify({ level: 30, time: Date.now(), ...change })}\n`),
   progressStream: process.stderr,
 }
 

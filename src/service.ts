@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { formatStartUpNotice } from './adapters/cli/start-up-notice.js'
 import { announceClose, drain, listen, makeServer } from './adapters/http/server/server.js'
 import { LogOutput } from './adapters/node/log-output.js'
@@ -29,9 +31,15 @@ export async function serve(config: Config): Promise<void> {
     maxConnections: config.maxConnections,
     onClientGone: () => metrics.clientsGone.inc(),
     onConnectionDropped: () => metrics.droppedConnections.inc(),
+    onUnreadableRequest: (code) => metrics.countUnreadable(code),
   })
   const admin = makeServer(parts.adminApi, { log })
-  metrics.collectProcessMetrics()
+  metrics.collectProcess({
+    version: readVersion(),
+    isReady: () => health.isReady,
+    countConnections: promisify(api.getConnections.bind(api)),
+    countDiscardedLogLines: () => output.discardedLines,
+  })
 
   const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_')
   const apiUrl = await listenOrExplain(api, config.host, config.port, '')
@@ -40,7 +48,15 @@ export async function serve(config: Config): Promise<void> {
   if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and connecting to MongoDB and Redis')
   await prepareBackingServices(parts)
   if (!health.startAccepting()) return
-  output.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
+  log.info({ apiUrl, adminUrl, mode: config.distributed ? 'distributed' : 'embedded' }, 'ready')
+  // Nothing else contains the demo keys. Secrets must not be in the log.
+  const mustNotify = demoKeys.length > 0 || process.stderr.isTTY
+  if (mustNotify) process.stderr.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
+}
+
+function readVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  return version
 }
 
 /** Retries until the backing services are available. Until then, the process listens, but is not ready. */

@@ -20,7 +20,10 @@ export function memoryModule({ plans, hasSampleData }: Config): ContainerModule 
     bind(TOKENS.orders).toResolvedValue(() => new MemoryOrderStore(orders))
     bind(TOKENS.apiKeyStore).toResolvedValue((clock) => new MemoryApiKeyStore(clock), [TOKENS.clock])
     bind(TOKENS.idempotency).toResolvedValue((clock) => new MemoryIdempotencyStore(clock), [TOKENS.clock])
-    bind(MemoryQuotaStore).toResolvedValue((clock) => new MemoryQuotaStore(clock), [TOKENS.clock])
+    bind(MemoryQuotaStore).toResolvedValue(
+      (clock, metrics) => new MemoryQuotaStore(clock, () => metrics.bans.inc()),
+      [TOKENS.clock, TOKENS.metrics],
+    )
     bind(TOKENS.quotas).toService(MemoryQuotaStore)
     bind(TOKENS.quotaControl).toService(MemoryQuotaStore)
     bind(TOKENS.failedAuthentications).toResolvedValue(

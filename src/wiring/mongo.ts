@@ -1,4 +1,5 @@
 import { ContainerModule } from 'inversify'
+import { MongoMetrics } from '../adapters/http/admin/mongo-metrics.js'
 import { MongoApiKeyStore } from '../adapters/mongo/mongo-api-key-store.js'
 import { MongoConnection } from '../adapters/mongo/mongo-connection.js'
 import { MongoIdempotencyStore } from '../adapters/mongo/mongo-idempotency-store.js'
@@ -17,10 +18,12 @@ export function mongoModule({ idBlockSize }: Config, { mongodbUrl }: SharedStora
   const { mongo, bulkMongo, healthMongo } = TOKENS
   return new ContainerModule(({ bind }) => {
     bind(mongo).toResolvedValue(
-      (log, metrics) => {
+      (log, { registry }) => {
         const connection = new MongoConnection(mongodbUrl)
+        const metrics = new MongoMetrics(registry)
+        connection.observe(metrics)
         connection.onChange((isUp, reason) => {
-          metrics.countMongoChange({ isUp })
+          metrics.countChange({ isUp })
           if (isUp) log.info('MongoDB is available')
           else log.warn({ reason }, 'MongoDB is unavailable: requests that need it get 503')
         })

@@ -1,4 +1,5 @@
 import { ContainerModule } from 'inversify'
+import { RedisMetrics } from '../adapters/http/admin/redis-metrics.js'
 import { FallbackQuotaStore } from '../adapters/redis/fallback-quota-store.js'
 import { RedisConnection } from '../adapters/redis/redis-connection.js'
 import { RedisFailedAuthentications } from '../adapters/redis/redis-failed-authentications.js'
@@ -14,18 +15,20 @@ import { TOKENS } from './tokens.js'
 export function redisModule({ plans, expectedReplicas }: Config, { redisUrl, redisPrefix }: SharedStorage): ContainerModule {
   const { redis, clock, log } = TOKENS
   return new ContainerModule(({ bind }) => {
+    bind(RedisMetrics).toResolvedValue(({ registry }) => new RedisMetrics(registry), [TOKENS.metrics])
     bind(redis).toResolvedValue(
       (logger, metrics) => {
         const connection = new RedisConnection(redisUrl, { prefix: redisPrefix })
         connection.breaker.onChange((isUp, reason) => {
-          metrics.countRedisChange({ isUp })
+          metrics.countChange({ isUp })
           if (isUp) logger.info('Redis is available: all replicas share the quotas')
           else logger.warn({ reason }, 'Redis is unavailable: this replica grants its share of the quotas')
         })
         connection.breaker.onRejection((err) => logger.error({ err }, 'Redis rejected a command: this replica decides the request'))
+        connection.onQuotaCall((elapsedMs, result) => metrics.observeCall(elapsedMs, result))
         return connection
       },
-      [log, TOKENS.metrics],
+      [log, RedisMetrics],
     )
     bind(ReplicaRegistry).toResolvedValue(
       (connection, metrics) => {
@@ -33,20 +36,28 @@ export function redisModule({ plans, expectedReplicas }: Config, { redisUrl, red
         metrics.collectReplicas(() => registry.count)
         return registry
       },
-      [redis, TOKENS.metrics],
+      [redis, RedisMetrics],
     )
     bind(FallbackQuotaStore).toResolvedValue(
-      (connection, systemClock, registry, logger) => {
+      (connection, systemClock, registry, logger, redisMetrics, metrics) => {
+        const onBan = () => metrics.bans.inc()
         const store = new RedisQuotaStore(connection, systemClock, {
           onRestore: (keys) => {
+            redisMetrics.restoredKeys.inc(keys)
             if (keys > 0) logger.warn({ keys }, 'Redis may have lost data: this replica has restored the quotas that it knew')
           },
+          onBan,
           onCorruptHash: (keyId) => logger.error({ keyId }, 'the quota of a key in Redis is corrupt: this replica restores what it knew'),
         })
         registry.onHeartbeat(({ epoch }) => store.openIfEpochChanged(0, epoch))
-        return new FallbackQuotaStore(store, registry, systemClock)
+        const quotas = new FallbackQuotaStore(store, registry, systemClock, {
+          onLocalGrant: () => redisMetrics.localGrants.inc(),
+          onLocalBan: onBan,
+        })
+        redisMetrics.collectPendingUsage(() => quotas.pendingKeyCount)
+        return quotas
       },
-      [redis, clock, ReplicaRegistry, log],
+      [redis, clock, ReplicaRegistry, log, RedisMetrics, TOKENS.metrics],
     )
     bind(TOKENS.quotas).toResolvedValue((quotas) => new RejectionCache(quotas), [FallbackQuotaStore])
     bind(TOKENS.quotaControl).toResolvedValue((connection) => new RedisQuotaControl(connection), [redis])

@@ -325,7 +325,7 @@ describe('a connection', () => {
 })
 
 describe('requests beyond MAX_IN_FLIGHT', () => {
-  it('get 503 with Retry-After at once, without a charge, and health checks still succeed', async () => {
+  it('get 503 with Retry-After at once, without a charge, and are counted, and health checks still succeed', async () => {
     const pets = new HeldPetStore()
     await withApi({ doubles: { pets }, config: { maxInFlight: 2 } }, async (api) => {
       const { secret: key } = await api.issueKey('free')
@@ -335,6 +335,8 @@ describe('requests beyond MAX_IN_FLIGHT', () => {
       const rejected = await api.send('/v1/pets', { key })
       expectError(rejected, 503, 'service_unavailable')
       expect(rejected.headers['retry-after']).to.equal('1')
+      const metrics = await api.parts.metrics.registry.metrics()
+      expect(metrics).to.include('petstore_requests_in_flight 2\n').and.include('petstore_overload_rejections_total 1\n')
       expect(readQuotaHeaders(rejected).limit).to.equal(30)
       expect((await api.send('/livez')).status).to.equal(200)
 

@@ -121,7 +121,7 @@ describe('health', () => {
       for (const path of ['/nowhere', '/readyz']) await api.send(path)
       const text = await scrape()
       expect(text).to.contain('petstore_quota_verdicts_total{plan="pro",verdict="admitted"} 2\n')
-      expect(text).to.contain('petstore_quota_verdicts_total{plan="pro",verdict="exhausted"} 3\n')
+      expect(text).to.contain('petstore_quota_verdicts_total{plan="pro",verdict="exhausted",window="day"} 3\n')
       expect(text.match(/^petstore_unauthenticated_requests_total\{.*$/gm)).to.have.members([
         'petstore_unauthenticated_requests_total{code="missing_api_key"} 2',
         'petstore_unauthenticated_requests_total{code="invalid_api_key"} 1',

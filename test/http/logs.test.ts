@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { readConfig } from '../../src/config.js'
 import { findLink } from '../support/responses.js'
 import type { Sent, TestApi } from '../support/api.js'
 import { useApiPerTest, withApi } from '../support/api.js'
@@ -59,6 +60,35 @@ describe('the log', () => {
     const { lines } = await log('/v1/pets', { key: secret })
     expect(lines[0]).to.include({ status: 429, keyId: key.keyId, code: 'daily_quota_exceeded' })
   })
+
+  it('has the IP address of the client if its key is invalid or the failure limit is reached, and for no other request', async () => {
+    // Once the limit is reached, only verified keys are served.
+    await api.call('/v1/pets')
+    const { failedAuthenticationsPerMinute } = readConfig({}).plans
+    for (let failure = 0; failure < failedAuthenticationsPerMinute; failure += 1) {
+      const { lines } = await log('/v1/pets', { key: 'rubbish' })
+      expect(lines[0]).to.include({ code: 'invalid_api_key', clientAddress: '127.0.0.1' })
+    }
+    const { lines: lockedOut } = await log('/v1/pets', { key: 'rubbish' })
+    expect(lockedOut[0]).to.include({ code: 'too_many_failed_authentications', clientAddress: '127.0.0.1' })
+    for (const sent of [{ key: api.key }, {}]) {
+      for (const path of ['/v1/pets', '/v1/none', '/livez']) {
+        const { lines } = await log(path, sent)
+        expect(JSON.stringify(lines)).to.not.include('127.0.0.1').and.not.include('clientAddress')
+      }
+    }
+  })
+
+  it('has the IPv4 address or the /64 network that the trusted proxy reports, in the form that the failure limit uses', () =>
+    withApi({ config: { trustedProxyHops: 1 } }, async (own) => {
+      for (const [forwarded, clientAddress] of [
+        ['192.0.2.1, 198.51.100.77', '198.51.100.77'],
+        ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+      ] as const) {
+        await own.send('/v1/pets', { key: 'rubbish', headers: { 'x-forwarded-for': forwarded } })
+        expect(own.logLines.at(-1)).to.include({ clientAddress })
+      }
+    }))
 
   it('never contains a secret, a body, an ID from a path, a query or a cursor', async () => {
     const { key } = api

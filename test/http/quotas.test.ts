@@ -124,6 +124,17 @@ describe('the quota of a key', () => {
       await expectExactRetryAfter(key, 'key_temporarily_banned')
     })
 
+    it('is banned once in the metrics, which count rejections by the window that the client has to wait for', async () => {
+      await sendMany(8, () => list(key))
+      const metrics = (await api.parts.metrics.registry.metrics()).split('\n')
+      expect(metrics).to.include('petstore_bans_total 1')
+      const verdicts = metrics.filter((line) => line.startsWith('petstore_quota_verdicts_total{') && !line.includes('admitted'))
+      expect(verdicts).to.have.members([
+        'petstore_quota_verdicts_total{plan="enterprise",verdict="exhausted",window="minute"} 60',
+        'petstore_quota_verdicts_total{plan="enterprise",verdict="banned"} 8',
+      ])
+    })
+
     it('is rejected for the ban whatever the method and path, but OPTIONS, health and the document are served', async () => {
       await list(key)
       for (const [method, path] of [

@@ -137,7 +137,10 @@ const DEFECTS: Readonly<Record<string, { readonly parts: Parts; readonly failure
   'lost data that is not restored': { parts: { script: NonRestoringScript }, failure: LOST_USAGE_OR_BAN },
   'a ban that is not restored': { parts: { script: BanForgettingScript }, failure: LOST_BAN },
   'a lifted ban that is restored': { parts: { script: BanRestoringScript }, failure: /a lifted ban of .* applies again/ },
-  'a replica that does not wait until others have restored what they know': { parts: { options: { settleMs: 0 } }, failure: LOST_USAGE_OR_BAN },
+  'a replica that does not wait until others have restored what they know': {
+    parts: { options: { settleMs: 0 } },
+    failure: LOST_USAGE_OR_BAN,
+  },
   'a script that ignores the epoch': { parts: { script: EpochIgnoringScript }, failure: LOST_USAGE },
   'a heartbeat that ignores the epoch': { parts: { store: EpochIgnoringStore }, failure: LOST_USAGE_OR_BAN },
   'a day that is charged although the minute is exhausted': { parts: { script: DayChargingScript }, failure: /count as used|too early/ },

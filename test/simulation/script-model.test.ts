@@ -64,6 +64,7 @@ describe('The model of the quota script', () => {
     expect([...seen]).to.include.members([
       'take: done',
       'take: rejected',
+      'take: banned',
       'take: stale',
       'take: epochChanged',
       'reconcile: done',

@@ -24,6 +24,7 @@ export async function runProgram(args: readonly string[], commands: Partial<Comm
     withApiKeyAdmin: failUnexpectedly,
     withSeed: failUnexpectedly,
     print: writeOut,
+    audit: failUnexpectedly,
     progressStream: process.stderr,
     ...commands,
   })

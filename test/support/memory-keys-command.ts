@@ -1,3 +1,4 @@
+import type { KeyChange } from '../../src/adapters/cli/keys-command.js'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
@@ -20,6 +21,7 @@ export class MemoryKeysCommand {
   readonly clock = new SystemClock()
   readonly apiKeyStore = new MemoryApiKeyStore(this.clock)
   readonly quotas = new MemoryQuotaStore(this.clock)
+  readonly audited: KeyChange[] = []
   /** Set to true to simulate an outage of the store that announces changes. */
   isQuotaStoreDown = false
 
@@ -44,7 +46,7 @@ export class MemoryKeysCommand {
       plans,
       nowMs: () => clock.nowMs(),
     }
-    return runProgram(['keys', ...args], { withApiKeyAdmin: (work) => work(admin) })
+    return runProgram(['keys', ...args], { withApiKeyAdmin: (work) => work(admin), audit: (change) => void this.audited.push(change) })
   }
 
   /** The standard output of a command that succeeds. */

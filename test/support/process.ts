@@ -6,6 +6,7 @@ import type { PlanName } from '../../src/core/plan.js'
 import { PLAN_NAMES } from '../../src/core/plan.js'
 import type { TestResponse, Sent } from './api.js'
 import { send } from './api.js'
+import { freePort } from './engines/free-port.js'
 import type { StoredKey } from './stored-key.js'
 import { issueStoredKeys } from './stored-key.js'
 import { until } from './until.js'
@@ -28,10 +29,12 @@ export interface ServiceProcess {
   /** `http://127.0.0.1:…` */
   readonly url: string
   readonly adminUrl: string
-  /** The start-up notice. */
+  /** The start-up notice. Empty with MongoDB: the process prints it only on a terminal. */
   readonly notice: string
   /** The demo keys. Throws if the service has none: with MongoDB, use `issueKey`. */
   readonly keys: Readonly<Record<PlanName, string>>
+  /** The standard output so far. */
+  readonly output: string
   /** The JSON lines of the log so far. */
   readonly logLines: readonly string[]
   readonly ended: Promise<Ended>
@@ -54,24 +57,39 @@ export async function endProcesses(): Promise<void> {
   await Promise.all([...running].map(({ ended }) => ended))
 }
 
-/** Starts the service on free ports and waits for its start-up notice. */
+/** Starts the service on free ports and waits until it is ready. */
 export async function startService(settings: Settings = {}): Promise<ServiceProcess> {
+  // Nothing says which ports the process has chosen.
+  if (settings['MONGODB_URL'] !== undefined && settings['LOG_LEVEL'] === 'warn') return startOnFreePorts(settings)
   const service = new RunningProcess(['serve'], { PORT: '0', ADMIN_PORT: '0', ...settings })
   const { child } = service
   try {
-    await until('the service has started', () => service.hasEnded || /^ {2}curl .+\n/m.test(service.stdout), 20_000)
+    const isEmbedded = settings['MONGODB_URL'] === undefined
+    const isReady = () => (isEmbedded ? /^ {2}curl .+\n/m.test(service.stderr) : findReady(service) !== undefined)
+    await until('the service has started', () => service.hasEnded || isReady(), 20_000)
   } catch (error) {
     child.kill('SIGKILL')
     throw error
   }
   if (service.hasEnded) throw new Error(`The service did not start:\n${service.stdout}${service.stderr}`)
 
-  const notice = filterLines(service.stdout, (line) => !isLog(line)).join('\n')
-  return makeHandle(service, {
-    url: matchOne(notice, /^Listening on +(http\S+)\/v1$/m),
+  const notice = service.stderr
+  const { apiUrl, adminUrl } = findReady(service) ?? {
+    apiUrl: matchOne(notice, /^Listening on +(http\S+)\/v1$/m),
     adminUrl: matchOne(notice, /^Admin +(http\S+)\/metrics/m),
-    notice,
-  })
+  }
+  return makeHandle(service, { url: apiUrl, adminUrl, notice })
+}
+
+async function startOnFreePorts(settings: Settings): Promise<ServiceProcess> {
+  const service = await startServiceUnready({ api: await freePort(), admin: await freePort() }, settings)
+  await until('the service is ready', async () => (await service.send('/readyz')).status === 200, 20_000)
+  return service
+}
+
+function findReady({ stdout }: RunningProcess): { readonly apiUrl: string; readonly adminUrl: string } | undefined {
+  const line = stdout.split('\n').find((text) => text.endsWith('"msg":"ready"}'))
+  return line === undefined ? undefined : (JSON.parse(line) as { apiUrl: string; adminUrl: string })
 }
 
 /** Starts the service on these ports and waits until it is alive. Its dependencies may be unavailable. */
@@ -94,6 +112,9 @@ function makeHandle(service: RunningProcess, from: Pick<ServiceProcess, 'url' | 
     get keys() {
       const findKey = (plan: PlanName) => matchOne(from.notice, new RegExp(`^ +${plan} +(pst_live_\\w+) `, 'm'))
       return Object.fromEntries(PLAN_NAMES.map((plan) => [plan, findKey(plan)])) as Record<PlanName, string>
+    },
+    get output() {
+      return service.stdout
     },
     get logLines() {
       return filterLines(service.stdout, isLog)

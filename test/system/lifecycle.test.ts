@@ -164,7 +164,7 @@ describe('the service process', function () {
     const { exitCode, stdout } = await within(AMPLE_MS, 'the process ends', service.ended)
     expect([...statuses]).to.deep.equal([503])
     expect(mongo.received('createIndexes').length, 'the start continued').to.be.above(1)
-    expect(stdout).to.not.include('Listening on')
+    expect(stdout).to.not.include('"msg":"ready"')
     expect(exitCode).to.equal(0)
   })
 

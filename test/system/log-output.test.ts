@@ -57,7 +57,7 @@ describe('the log of a service process', function () {
       await within(AMPLE_MS, 'the process ends', service.ended)
       await load.stop()
       expectOneLinePerResponse(service, load)
-      expect(listMessages(service).filter((message) => message !== 'request')).to.deep.equal(messages)
+      expect(listMessages(service).filter((message) => message !== 'request')).to.deep.equal(['ready', ...messages])
     })
   }
 

@@ -43,7 +43,9 @@ describe('the backing service redis', function () {
     const container = await makeContainer(config, { write: (line) => void logLines.push(JSON.parse(line)) })
     const service = container.get(ServiceParts).backingServices.find(({ name }) => name === 'redis')
     if (!service) throw new Error('No backing service')
-    return { service, quotas: container.get(TOKENS.quotas), logLines }
+    const { registry } = container.get(TOKENS.metrics)
+    const readMetrics = async () => (await registry.metrics()).split('\n')
+    return { service, quotas: container.get(TOKENS.quotas), logLines, readMetrics }
   }
 
   const countReplicas = () => observer.client.zcard(`${PREFIX}replicas:{0}`)
@@ -89,14 +91,58 @@ describe('the backing service redis', function () {
     expect(logLines.at(-1)).to.deep.include({ level: 40, unreportedKeys: 2 })
   })
 
-  it('logs that it has restored quotas after a loss of data', async () => {
-    const { service, quotas, logLines } = await makeService()
+  it('measures an outage: the breaker, its time open, local grants and pending usage', async () => {
+    const { service, quotas, readMetrics } = await makeService()
+    expect(await readMetrics()).to.include('petstore_redis_breaker_open 1')
+    await service.prepare('serve')
+    const readOpenSeconds = async () => {
+      const sample = (await readMetrics()).find((line) => line.startsWith('petstore_redis_breaker_open_seconds_total '))
+      return Number(sample?.split(' ')[1])
+    }
+    expect(await readMetrics()).to.include('petstore_redis_breaker_open 0')
+    const beforeSeconds = await readOpenSeconds()
+    expect(beforeSeconds).to.be.greaterThan(0)
+    expect(await readOpenSeconds()).to.equal(beforeSeconds)
+
+    await redis.kill()
+    await until('Redis is unavailable', async () => !(await service.isUp()))
+    await inParallel(4, (index) => takeOne(quotas, `key_${index % 2}`, FREE))
+    expect(await readMetrics()).to.include.members([
+      'petstore_redis_breaker_open 1',
+      'petstore_local_grants_total 4',
+      'petstore_pending_usage_keys 2',
+    ])
+    expect(await readOpenSeconds()).to.be.greaterThan(beforeSeconds)
+
+    await redis.start()
+    await until('Redis is available', () => service.isUp())
+    await until('the usage is reported', async () => (await readMetrics()).includes('petstore_pending_usage_keys 0'))
+    expect(await readMetrics()).to.include('petstore_redis_breaker_open 0')
+    await service.close()
+  })
+
+  it('counts each ban once, whether Redis or this replica imposes it', async () => {
+    const { service, quotas, readMetrics } = await makeService()
+    await service.prepare('serve')
+    const rules = someQuotaRules({ limits: { minute: 1 }, ban: someBanRules({ graceMs: -1, minStrikes: 5 }) })
+    await inParallel(20, () => takeOne(quotas, 'key_one', rules))
+    expect(await readMetrics()).to.include('petstore_bans_total 1')
+    await redis.kill()
+    await until('Redis is unavailable', async () => !(await service.isUp()))
+    await inParallel(20, () => takeOne(quotas, 'key_two', rules))
+    expect(await readMetrics()).to.include('petstore_bans_total 2')
+    await service.close()
+  })
+
+  it('logs and counts the quotas that it has restored after a loss of data', async () => {
+    const { service, quotas, logLines, readMetrics } = await makeService()
     await service.prepare('serve')
     await takeOne(quotas, 'key_one', FREE)
     await observer.client.flushall()
     await until('the replica has restored', () => logLines.some(({ keys }) => keys === 1))
     await until('Redis is available', () => service.isUp())
     expect(await observer.client.hget(HASH, 'c')).to.equal('1')
+    expect(await readMetrics()).to.include('petstore_restored_keys_total 1')
     await service.close()
   })
 

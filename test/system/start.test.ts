@@ -49,6 +49,14 @@ describe('a service without settings', () => {
     }
   })
 
+  it('writes only JSON to standard output, and says there that it is ready, without a key', () => {
+    const lines = service.output.trimEnd().split('\n')
+    const ready = lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ msg }) => msg === 'ready')
+    expect(ready).to.have.lengthOf(1)
+    expect(ready[0]).to.deep.include({ level: 30, apiUrl: service.url, adminUrl: service.adminUrl, mode: 'embedded' })
+    expect(service.output).to.not.include('pst_live_')
+  })
+
   it('prints the URL of its docs', async () => {
     const [, url] = /^Docs +(\S+)$/m.exec(service.notice) ?? []
     expect(url).to.equal(`${service.url}/docs`)

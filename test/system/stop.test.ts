@@ -58,7 +58,7 @@ describe('a service that receives a signal to stop', () => {
     expect(health.status).to.equal(503)
     expect(await health.json()).to.include({ status: 'failing', ready: false })
 
-    expect(await service.ended).to.include({ exitCode: 0, stderr: '' })
+    expect(await service.ended).to.include({ exitCode: 0, stderr: service.notice })
     expect(performance.now() - signalledMs).to.be.at.least(1_490)
   })
 

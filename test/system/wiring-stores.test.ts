@@ -1,5 +1,6 @@
 import type { Document } from 'mongodb'
 import { expect } from 'chai'
+import type { KeyChange } from '../../src/adapters/cli/keys-command.js'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
 import { readConfig } from '../../src/config.js'
 import type { TestApi } from '../support/api.js'
@@ -53,7 +54,7 @@ describe('the process with MongoDB but without Redis', function () {
     service.signal('SIGTERM')
     const { exitCode, stdout } = await service.ended
     expect(exitCode).to.equal(0)
-    expect(stdout.indexOf('Redis is unavailable')).to.be.within(0, stdout.indexOf('Listening on'))
+    expect(stdout.indexOf('Redis is unavailable')).to.be.within(0, stdout.indexOf('"msg":"ready"'))
     expect(openSessions(mongo)).to.deep.equal([])
   })
 
@@ -129,17 +130,25 @@ describe('the process with MongoDB and Redis', function () {
     }
   })
 
-  it('prints no hash of a secret and no log line when it manages keys, whatever LOG_LEVEL is', async () => {
+  it('prints no secret and no hash except the secret that it issues, and no log line except one for each change of a key, whatever LOG_LEVEL is', async () => {
     const settings = { ...sharedSettings(mongo, redis.url), LOG_LEVEL: 'trace' }
     const issued = await runPetstore(['keys', 'issue', '--plan', 'free', '--owner', 'Acme', '--json'], settings)
     const { key: secret, keyId } = JSON.parse(issued.stdout) as { key: string; keyId: string }
     const others = [['list'], ['plan', keyId, 'pro']]
     const printed = [issued, ...(await Promise.all(others.map((args) => runPetstore(['keys', ...args], settings))))]
 
+    const audited = printed.map(({ stderr }) => stderr.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as KeyChange))))
+    const [change, ...rest] = audited.flat()
+    expect(audited.map(({ length }) => length)).to.deep.equal([1, 0, 1])
+    expect(change).to.deep.include({ level: 30, msg: 'API key issued', keyId, owner: 'Acme', plan: 'free' }).and.have.property('time')
+    expect(rest).to.have.lengthOf(1)
+    expect(rest[0]).to.deep.include({ msg: 'plan of API key changed', keyId, plan: 'pro' })
+
     const hash = new CryptoApiKeySecrets().hash(secret) ?? ''
     expect(mongo.received('insert')[0]?.['documents'][0]).to.include({ secretHash: hash })
     for (const { exitCode, stdout, stderr } of printed) {
-      expect({ exitCode, stderr }).to.deep.equal({ exitCode: 0, stderr: '' })
+      expect(exitCode).to.equal(0)
+      expect(stderr).to.not.include(hash).and.not.include(secret)
       expect(stdout)
         .to.include(keyId)
         .and.to.not.include(hash)

@@ -3,6 +3,7 @@ import type { ChangedApiKey } from '../../core/announce-change.js'
 import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
 import { API_KEY_STATES } from '../../core/api-key.js'
 import { LimitsRequired, StoreUnavailable } from '../../core/errors.js'
+import type { Limits } from '../../core/quota.js'
 import type { PlanName, Plans } from '../../core/plan.js'
 import { PLAN_NAMES } from '../../core/plan.js'
 import type { ChangeApiKeyPlan } from '../../core/use-cases/change-api-key-plan.js'
@@ -45,6 +46,17 @@ export interface KeysCommandDeps {
   /** Connects to the storage, runs `work` and disconnects. */
   readonly withApiKeyAdmin: (work: (admin: ApiKeyAdmin) => Promise<void>) => Promise<void>
   readonly print: (text: string) => void
+  /** Called for each change of a key, after it was made. */
+  readonly audit: (change: KeyChange) => void
+}
+
+/** Contains no secret. */
+export interface KeyChange {
+  readonly msg: 'API key issued' | 'plan of API key changed' | 'API key revoked' | 'API key unbanned'
+  readonly keyId: string
+  readonly owner: string
+  readonly plan: PlanName
+  readonly limits: Limits | undefined
 }
 
 interface OutputOptions {
@@ -61,7 +73,7 @@ const EFFECTS = {
 } as const
 
 /** `petstore keys …` */
-export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Command {
+export function makeKeysCommand({ withApiKeyAdmin, print, audit }: KeysCommandDeps): Command {
   const keys = new Command('keys')
     .description('manage API keys, which are stored in the MongoDB database at MONGODB_URL')
     .addHelpText('after', ROTATION_HELP)
@@ -69,6 +81,7 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
   const makeKeyIdArgument = () => new Argument('<key-id>', 'the public name of a key (key_…), as printed by list')
   const printJson = (value: unknown) => print(`${JSON.stringify(value, null, 2)}\n`)
   const toReport = (key: StoredApiKey, admin: ApiKeyAdmin): KeyReport => toKeyReport(key, admin.plans, admin.nowMs())
+  const auditChange = (msg: KeyChange['msg'], { keyId, owner, plan, limits }: StoredApiKey) => audit({ msg, keyId, owner, plan, limits })
   const printChange = ({ key, takesEffect }: ChangedApiKey, admin: ApiKeyAdmin, { json }: OutputOptions) => {
     const report = toReport(key, admin)
     if (json) printJson({ ...report, takesEffect })
@@ -102,6 +115,7 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
         await withApiKeyAdmin(async (admin) => {
           const newKey = { owner, plan, ...limits, ...expiry }
           const { key, secret } = await reportUsageErrors(command, () => issueOrExplain(admin, newKey))
+          auditChange('API key issued', key)
           const report = toReport(key, admin)
           if (json) printJson({ key: secret, ...report })
           else print(`The API key's secret. It is shown only once and is not stored:\n\n  ${secret}\n\n${formatKey(report)}`)
@@ -143,6 +157,7 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
       const limits = await reportUsageErrors(command, () => toLimits(limitOptions))
       await withApiKeyAdmin(async (admin) => {
         const change = await reportUsageErrors(command, () => admin.changePlan(keyId, { plan, ...limits }))
+        auditChange('plan of API key changed', change.key)
         printChange(change, admin, json ? { json } : {})
       })
     })
@@ -164,7 +179,11 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
       })
   }
 
-  addKeyCommand('revoke', 'revoke a key permanently', async (admin, keyId, output) => printChange(await admin.revoke(keyId), admin, output))
+  addKeyCommand('revoke', 'revoke a key permanently', async (admin, keyId, output) => {
+    const change = await admin.revoke(keyId)
+    auditChange('API key revoked', change.key)
+    printChange(change, admin, output)
+  })
   addKeyCommand('usage', 'show the used and remaining requests of a key, its strikes and its ban', async (admin, keyId, { json }) => {
     const { key, usage } = await admin.showUsage(keyId)
     const report = toUsageReport(key, usage)
@@ -173,6 +192,7 @@ export function makeKeysCommand({ withApiKeyAdmin, print }: KeysCommandDeps): Co
   })
   addKeyCommand('unban', 'lift the ban of a key and clear its strikes and ban history', async (admin, keyId, { json }) => {
     const { key, outcome } = await admin.unban(keyId)
+    auditChange('API key unbanned', key)
     if (json) printJson({ keyId: key.keyId, outcome })
     else print(outcome === 'lifted' ? 'The ban is lifted.\n' : 'The key was not banned. Its strikes and ban history are cleared.\n')
   })

@@ -56,7 +56,7 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   app.use(requireValidHttp())
   app.use(matchRoute)
   app.use(respondToOptions)
-  app.use(restrictToApi(limitInFlight(deps.maxInFlight)))
+  app.use(restrictToApi(limitInFlight(deps)))
   app.use(limitServiceTime())
   app.use(restrictToApi(gatherRequests()))
   app.use(restrictToApi(admitCaller(deps)))

@@ -15,7 +15,11 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
   readonly #states = new ExpiringMap<QuotaState>()
   readonly #announcedVersions = new ExpiringMap<number>()
 
-  constructor(private readonly clock: Clock) {}
+  /** `onBan`: called for each request that starts a ban. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly onBan: () => void = () => undefined,
+  ) {}
 
   /** Number of keys with a state. */
   get size(): number {
@@ -28,6 +32,7 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
     const knownVersion = Math.max(stored?.keyVersion ?? 0, this.#announcedVersions.get(keyId, at.nowMs) ?? 0)
     if (isStale(keyVersion, knownVersion)) return { kind: 'stale', knownVersion }
     const { verdict, state } = decide(stored, rules, at)
+    if (state.bannedUntilMs > (stored?.bannedUntilMs ?? 0)) this.onBan()
     this.#keep(keyId, { ...state, keyVersion: keyVersion.version }, rules.ban, at)
     return verdict
   }

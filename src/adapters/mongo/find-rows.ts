@@ -16,7 +16,7 @@ export async function findRows<Row extends Document>(
 ): Promise<Row[]> {
   // If the batch size were the limit, the server would keep its cursor open.
   const command = { find: collectionName, ...query, batchSize: query.limit + 1, ...MAJORITY_READ, ...SERVER_TIME_LIMIT }
-  const response = await mongo.call(() => mongo.db.command(command, { useBigInt64: true }))
+  const response = await mongo.call(`${collectionName}.find`, () => mongo.db.command(command, { useBigInt64: true }))
   const { id, firstBatch } = (response as { cursor: { id: bigint; firstBatch: Row[] } }).cursor
   if (id !== 0n) throw new Error(`MongoDB returned only ${firstBatch.length} of the rows in ${collectionName}, because they are too large`)
   return firstBatch

@@ -38,7 +38,7 @@ export class MongoApiKeyStore implements ApiKeyStore {
 
   async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
     try {
-      await this.mongo.call(() => this.#keys.insertOne(toDocument(key), SERVER_TIME_LIMIT))
+      await this.mongo.call('apiKeys.insert', () => this.#keys.insertOne(toDocument(key), SERVER_TIME_LIMIT))
       return 'inserted'
     } catch (error) {
       if (isDuplicateKeyError(error)) return 'taken'
@@ -47,7 +47,7 @@ export class MongoApiKeyStore implements ApiKeyStore {
   }
 
   async findBySecretHash(secretHash: string): Promise<ApiKey | undefined> {
-    const found = await this.mongo.call(() => this.#keys.findOne({ secretHash }, SERVER_TIME_LIMIT))
+    const found = await this.mongo.call('apiKeys.find', () => this.#keys.findOne({ secretHash }, SERVER_TIME_LIMIT))
     if (!found) return undefined
     const { lastUsedAtMs, ...key } = toStoredKey(found)
     const nowMs = this.clock.nowMs()
@@ -58,13 +58,15 @@ export class MongoApiKeyStore implements ApiKeyStore {
   }
 
   async findById(keyId: string): Promise<StoredApiKey | undefined> {
-    const found = await this.mongo.call(() => this.#keys.findOne({ _id: keyId }, SERVER_TIME_LIMIT))
+    const found = await this.mongo.call('apiKeys.find', () => this.#keys.findOne({ _id: keyId }, SERVER_TIME_LIMIT))
     return found ? toStoredKey(found) : undefined
   }
 
   async list({ owner, plan }: { owner?: string; plan?: PlanName }): Promise<readonly StoredApiKey[]> {
     const filter = { ...(owner === undefined ? {} : { owner }), ...(plan === undefined ? {} : { plan }) }
-    const found = await this.mongo.call(() => this.#keys.find(filter, SERVER_TIME_LIMIT).sort({ createdAt: 1, _id: 1 }).toArray())
+    const found = await this.mongo.call('apiKeys.find', () =>
+      this.#keys.find(filter, SERVER_TIME_LIMIT).sort({ createdAt: 1, _id: 1 }).toArray(),
+    )
     return found.map(toStoredKey)
   }
 
@@ -79,7 +81,7 @@ export class MongoApiKeyStore implements ApiKeyStore {
   }
 
   async #update(filter: Filter<ApiKeyDocument>, update: UpdateFilter<ApiKeyDocument>): Promise<StoredApiKey | undefined> {
-    const updated = await this.mongo.call(() =>
+    const updated = await this.mongo.call('apiKeys.update', () =>
       this.#keys.findOneAndUpdate(filter, update, { returnDocument: 'after', ...SERVER_TIME_LIMIT }),
     )
     return updated ? toStoredKey(updated) : undefined

@@ -36,6 +36,18 @@ export interface MongoConnectionOptions {
 /** Called when MongoDB becomes unavailable, with the reason, and when it is available again. */
 export type MongoChangeListener = (isUp: boolean, reason?: string) => void
 
+/** A collection and what is done with it, such as `pets.find`. */
+export type MongoCall = `${string}.${'find' | 'insert' | 'update' | 'count'}`
+
+export interface MongoObserver {
+  /** Called after each call, also if it failed. */
+  observeCall(call: MongoCall, elapsedMs: number, result: 'ok' | 'error'): void
+  /** Called when an operation has got a connection from the pool. */
+  observePoolWait(waitMs: number): void
+  /** Called when an operation could not get a connection. `reason`: `poolClosed`, `timeout` or `connectionError`. */
+  countPoolFailure(reason: string): void
+}
+
 /** A connection pool for one database. Once `open`, it connects on demand and reconnects after an outage. */
 export class MongoConnection {
   readonly db: Db
@@ -43,6 +55,7 @@ export class MongoConnection {
   #listener: MongoChangeListener = () => undefined
   #isUp = true
   #lastOutageMs = 0
+  #observer: MongoObserver | undefined
 
   /** Uses the database in the path of `url`, or `petstore`. Does not connect. Throws `SettingError` if the URL cannot be used. */
   constructor(url: string, options: MongoConnectionOptions = {}) {
@@ -66,15 +79,29 @@ export class MongoConnection {
   }
 
   /** Like `callMongo`. The outcome decides whether MongoDB counts as available. */
-  async call<Value>(operation: () => Promise<Value>, timeoutMs?: number): Promise<Value> {
+  async call<Value>(call: MongoCall, operation: () => Promise<Value>, timeoutMs?: number): Promise<Value> {
+    const startedMs = performance.now()
+    let result: 'ok' | 'error' = 'ok'
     try {
       const value = await callMongo(operation, timeoutMs)
       if (!this.#isUp) this.#reportSuccess()
       return value
     } catch (error) {
-      if (error instanceof StoreUnavailable) this.#reportOutage(error)
+      if (error instanceof StoreUnavailable) {
+        result = 'error'
+        this.#reportOutage(error)
+      }
       throw error
+    } finally {
+      this.#observer?.observeCall(call, performance.now() - startedMs, result)
     }
+  }
+
+  /** May be called once. */
+  observe(observer: MongoObserver): void {
+    this.#observer = observer
+    this.#client.on('connectionCheckedOut', ({ durationMS }) => observer.observePoolWait(durationMS))
+    this.#client.on('connectionCheckOutFailed', ({ reason }) => observer.countPoolFailure(reason))
   }
 
   onChange(listener: MongoChangeListener): void {

@@ -75,7 +75,7 @@ export class MongoCounter {
 
   /** Returns the highest ID that is known to be assigned, or 0. */
   async #findLastAssigned(): Promise<bigint> {
-    const highest = await this.mongo.call(() =>
+    const highest = await this.mongo.call(`${this.name}.find`, () =>
       this.#documents.findOne({ _id: { $lte: MAX_COUNTED_ID } }, { sort: { _id: -1 }, projection: { _id: 1 }, ...SERVER_TIME_LIMIT }),
     )
     return highest && highest._id > this.#lastReserved ? highest._id : this.#lastReserved
@@ -83,7 +83,7 @@ export class MongoCounter {
 
   /** Replicas may do this concurrently. */
   async #advance(last: bigint): Promise<void> {
-    await this.mongo.call(() => this.#counters.updateOne({ _id: this.name }, { $max: { last } }, SERVER_TIME_LIMIT))
+    await this.mongo.call('counters.update', () => this.#counters.updateOne({ _id: this.name }, { $max: { last } }, SERVER_TIME_LIMIT))
   }
 
   async #increment(count: bigint): Promise<bigint> {
@@ -98,7 +98,7 @@ export class MongoCounter {
   /** Not an upsert, because compatible servers return different results for concurrent upserts. */
   async #create(): Promise<void> {
     try {
-      await this.mongo.call(() => this.#counters.insertOne({ _id: this.name, last: 0n }, SERVER_TIME_LIMIT))
+      await this.mongo.call('counters.insert', () => this.#counters.insertOne({ _id: this.name, last: 0n }, SERVER_TIME_LIMIT))
     } catch (error) {
       // Another replica has created it.
       if (!isDuplicateKeyError(error)) throw error
@@ -107,7 +107,7 @@ export class MongoCounter {
 
   /** Returns `undefined` if the counter does not exist. */
   async #tryIncrement(count: bigint): Promise<bigint | undefined> {
-    const counter = await this.mongo.call(() =>
+    const counter = await this.mongo.call('counters.update', () =>
       this.#counters.findOneAndUpdate({ _id: this.name }, { $inc: { last: count } }, { returnDocument: 'after', ...SERVER_TIME_LIMIT }),
     )
     return counter?.last

@@ -42,7 +42,9 @@ export class MongoIdempotencyStore implements IdempotencyStore {
   async #insert(id: string, offered: IdempotencyRecord): Promise<IdempotencyRecord | undefined> {
     const { fingerprint, petId } = offered
     try {
-      await this.mongo.call(() => this.#records.insertOne({ _id: id, fingerprint, petId, expiresAt: this.#getExpiry() }, SERVER_TIME_LIMIT))
+      await this.mongo.call('idempotency.insert', () =>
+        this.#records.insertOne({ _id: id, fingerprint, petId, expiresAt: this.#getExpiry() }, SERVER_TIME_LIMIT),
+      )
       return offered
     } catch (error) {
       if (isDuplicateKeyError(error)) return undefined
@@ -61,7 +63,7 @@ export class MongoIdempotencyStore implements IdempotencyStore {
         expiresAt: keepIfValid('expiresAt', this.#getExpiry()),
       },
     }
-    const record = await this.mongo.call(() =>
+    const record = await this.mongo.call('idempotency.update', () =>
       this.#records.findOneAndUpdate({ _id: id }, [update], { returnDocument: 'after', ...SERVER_TIME_LIMIT }),
     )
     return record ? { fingerprint: record.fingerprint, petId: record.petId } : undefined

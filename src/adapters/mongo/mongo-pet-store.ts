@@ -27,7 +27,7 @@ export class MongoPetStore implements PetStore {
 
   async insert({ id, name, categoryId, status }: Pet): Promise<'inserted' | 'taken'> {
     try {
-      await this.mongo.call(() => this.#insert({ _id: id, name, categoryId, status }))
+      await this.mongo.call('pets.insert', () => this.#insert({ _id: id, name, categoryId, status }))
       return 'inserted'
     } catch (error) {
       if (isDuplicateKeyError(error)) return 'taken'

@@ -28,22 +28,22 @@ export class MongoSeedStore implements SeedStore {
   }
 
   async countPets(): Promise<number> {
-    return this.mongo.call(() => this.#pets.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+    return this.mongo.call('pets.count', () => this.#pets.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 
   async countOrders(): Promise<number> {
-    return this.mongo.call(() => this.#orders.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+    return this.mongo.call('orders.count', () => this.#orders.countDocuments({}, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 
   async addPets(pets: readonly NewPet[]): Promise<void> {
     const { first } = await this.#petCounter.reserveExactly(pets.length)
     const documents = pets.map(({ name, categoryId, status }, index) => ({ _id: first + BigInt(index), name, categoryId, status }))
-    await this.mongo.call(() => this.#pets.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+    await this.mongo.call('pets.insert', () => this.#pets.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 
   async addOrders(orders: readonly NewOrder[]): Promise<void> {
     const { first } = await this.#orderCounter.reserveExactly(orders.length)
     const documents = orders.map((order, index) => ({ _id: first + BigInt(index), ...order }))
-    await this.mongo.call(() => this.#orders.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
+    await this.mongo.call('orders.insert', () => this.#orders.insertMany(documents, BULK_TIME_LIMIT), BULK_TIMEOUT_MS)
   }
 }

@@ -8,6 +8,7 @@ const MAX_BACKLOG_BYTES = 16 * 1024 * 1024
 const RETRY_MS = 5
 const LINE_FEED = 0x0a
 const MAX_EXIT_DELAY_MS = 2_000
+const GAP = 'log lines are missing here because they could not be written'
 
 /**
  * Writes the log to standard output. Collects the lines of one turn of the event loop and writes them with one system call.
@@ -21,14 +22,20 @@ export class LogOutput {
   #unwritten: Uint8Array = Buffer.alloc(0)
   #isFlushScheduled = false
   #hasDiscarded = false
+  #discardedLines = 0
   #isWithinLine = false
 
   constructor(private readonly writeBytes: WriteBytes = writeToStandardOutput) {}
 
+  /** The number of lines that were discarded so far. */
+  get discardedLines(): number {
+    return this.#discardedLines
+  }
+
   /** Each line ends with a line feed. */
   write(lines: string): void {
     if (this.#collected.length + this.#unwritten.length > MAX_BACKLOG_BYTES) {
-      this.#hasDiscarded = true
+      this.#discard(lines)
       return
     }
     this.#reportGap()
@@ -73,11 +80,16 @@ export class LogOutput {
       return true
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false
+      this.#discard(`${Buffer.from(this.#unwritten).toString('latin1')}${this.#collected}`)
       this.#unwritten = Buffer.alloc(0)
       this.#collected = ''
-      this.#hasDiscarded = true
       return true
     }
+  }
+
+  #discard(lines: string): void {
+    this.#hasDiscarded = true
+    this.#discardedLines += lines.split('\n').filter((line) => line !== '' && !line.includes(GAP)).length
   }
 }
 
@@ -87,5 +99,5 @@ function writeToStandardOutput(bytes: Uint8Array): number {
 }
 
 function formatGap(): string {
-  return `${JSON.stringify({ level: 40, time: Date.now(), msg: 'log lines are missing here because they could not be written' })}\n`
+  return `${JSON.stringify({ level: 40, time: Date.now(), msg: GAP })}\n`
 }

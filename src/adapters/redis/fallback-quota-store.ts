@@ -14,6 +14,13 @@ import type { RedisQuotaStore, Report } from './redis-quota-store.js'
 import { MAX_KNOWN_KEYS } from './known-states.js'
 import type { CacheableQuotaStore } from './rejection-cache.js'
 
+export interface LocalDecisionListeners {
+  /** Called for each request that is admitted without Redis. */
+  readonly onLocalGrant?: () => void
+  /** Called for each request that starts a ban without Redis. */
+  readonly onLocalBan?: () => void
+}
+
 /**
  * While Redis is unavailable, decides locally: this replica grants its share of each quota and reports the usage to Redis afterwards.
  * If Redis did not respond to a command, that request is not reported, because Redis may have counted it.
@@ -32,6 +39,7 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
     private readonly redis: RedisQuotaStore,
     private readonly replicas: { readonly count: number },
     clock: Clock,
+    private readonly listeners: LocalDecisionListeners = {},
   ) {
     this.#pendingUsage = new PendingUsage(clock)
     this.#states = new LRUCache({ max: MAX_KNOWN_KEYS, ttl: 1, ttlResolution: 0, perf: { now: () => clock.monotonicMs() } })
@@ -75,6 +83,11 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
     this.#addPending(keyId, toPending(rules, windows, { strikes: 1 }))
   }
 
+  /** The number of keys with usage that Redis does not know. */
+  get pendingKeyCount(): number {
+    return this.#pendingUsage.keyIds.length
+  }
+
   /** Reports to Redis what this replica decided locally. Resolves to the number of keys whose usage could not be reported. */
   async reportPendingUsage(): Promise<number> {
     this.#nextReporting ??= this.#reporting.then(() => {
@@ -83,7 +96,7 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
       return this.#reporting
     })
     await this.#nextReporting
-    return this.#pendingUsage.keyIds.length
+    return this.pendingKeyCount
   }
 
   #addPending(keyId: string, pending: Pending | undefined): void {
@@ -101,9 +114,13 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
     if (isStale(keyVersion, stored.keyVersion)) return { kind: 'stale', knownVersion: stored.keyVersion }
     const { verdict, state } = decide(stored, rules, at)
     this.#keep(keyId, { ...state, keyVersion: keyVersion.version }, rules, at)
+    if (verdict.kind === 'admitted') this.listeners.onLocalGrant?.()
     if ('charge' in verdict && mayBeCounted) this.#unreportedCharges.add(verdict.charge)
     else if ('charge' in verdict) this.#addPending(keyId, toPending(rules, verdict.charge, { requests: 1 }))
-    if (state.banLevel > stored.banLevel) this.#addPending(keyId, { ...toPending(rules, state.window, {}), ban: withoutUsage(state) })
+    if (state.banLevel > stored.banLevel) {
+      this.listeners.onLocalBan?.()
+      this.#addPending(keyId, { ...toPending(rules, state.window, {}), ban: withoutUsage(state) })
+    }
     return verdict
   }
 

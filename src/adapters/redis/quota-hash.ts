@@ -7,9 +7,9 @@ import type { QuotaBatcher, ScriptReply } from './quota-batcher.js'
 import type { OutcomeName } from './quota-script.js'
 import { OUTCOME_NAMES } from './quota-script.js'
 
-/** The state in a reply, and the time of the reply on the clock that quota decisions use. `done` for `take`: the request was charged. */
+/** The state in a reply, and the time of the reply on the clock that quota decisions use. For `take`, `done`: the request was charged; `banned`: it was rejected and started a ban. */
 export interface StateReply {
-  readonly outcome: 'done' | 'rejected' | 'stale'
+  readonly outcome: 'done' | 'rejected' | 'banned' | 'stale'
   readonly at: Instant
   readonly state: QuotaState
 }

@@ -15,8 +15,8 @@ export const FIELDS = {
   unbannedAtMs: 'u',
 } as const
 
-/** The first number of a reply. After `epochChanged` and `corrupt`, nothing else follows. */
-export const OUTCOMES = { rejected: 0, done: 1, stale: 2, epochChanged: 3, corrupt: 4 } as const
+/** The first number of a reply. `banned`: the request was rejected and started a ban. After `epochChanged` and `corrupt`, nothing else follows. */
+export const OUTCOMES = { rejected: 0, done: 1, stale: 2, epochChanged: 3, corrupt: 4, banned: 5 } as const
 export type OutcomeName = keyof typeof OUTCOMES
 export const OUTCOME_NAMES = Object.keys(OUTCOMES) as OutcomeName[]
 
@@ -140,16 +140,17 @@ local function execute(key, args, repetitions)
   end
 
   local function take()
+    local bannedBefore = bannedUntilMs
     addDelta()
     keyVersion = args.keyVersion.version
-    if isBanned() then return ${OUTCOMES.rejected} end
+    if isBanned() then return bannedUntilMs > bannedBefore and ${OUTCOMES.banned} or ${OUTCOMES.rejected} end
     if minuteUsed >= minuteLimit or dayUsed >= dayLimit then
       if firstRejectionMs == 0 then
         firstRejectionMs = now
       elseif now - firstRejectionMs > graceMs then
         addStrikes(1)
       end
-      return ${OUTCOMES.rejected}
+      return bannedUntilMs > bannedBefore and ${OUTCOMES.banned} or ${OUTCOMES.rejected}
     end
     minuteUsed, dayUsed = minuteUsed + 1, dayUsed + 1
     return ${OUTCOMES.done}

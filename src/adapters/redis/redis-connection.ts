@@ -19,6 +19,9 @@ export interface RedisConnectionOptions {
   readonly clock?: Clock
 }
 
+/** Called after each call of the quota script, which may decide many requests. */
+type QuotaCallListener = (elapsedMs: number, result: 'ok' | 'error') => void
+
 /** A connection to Redis with a circuit breaker. */
 export class RedisConnection {
   readonly client: RedisClient
@@ -28,6 +31,7 @@ export class RedisConnection {
   readonly recoveryHash: QuotaHash
   readonly heartbeat: Heartbeat
   readonly breaker: RedisCircuitBreaker
+  #onQuotaCall: QuotaCallListener = () => undefined
 
   /** Does not connect. Throws `SettingError` if the URL is malformed. */
   constructor(url: string, { prefix, clock }: RedisConnectionOptions) {
@@ -40,7 +44,7 @@ export class RedisConnection {
       probe: (shard) => this.heartbeat.probe(shard),
       replaceConnection: (shard) => this.#replaceConnection(shard),
     })
-    this.quotaHash = makeQuotaHash((command, shard) => this.breaker.call(command, shard))
+    this.quotaHash = makeQuotaHash((command, shard) => this.#measure(command, shard))
     this.recoveryHash = makeQuotaHash((command) => this.breaker.callThrough(command))
   }
 
@@ -51,6 +55,24 @@ export class RedisConnection {
 
   close(): Promise<void> {
     return this.breaker.close()
+  }
+
+  onQuotaCall(listener: QuotaCallListener): void {
+    this.#onQuotaCall = listener
+  }
+
+  async #measure<Reply>(command: () => Promise<Reply>, shard: number): Promise<Reply> {
+    // The breaker then throws without a call.
+    if (!this.breaker.isClosed(shard)) return this.breaker.call(command, shard)
+    const startedMs = performance.now()
+    let result: 'ok' | 'error' = 'error'
+    try {
+      const reply = await this.breaker.call(command, shard)
+      result = 'ok'
+      return reply
+    } finally {
+      this.#onQuotaCall(performance.now() - startedMs, result)
+    }
   }
 
   /** In a Redis Cluster, another node may have taken over the shard. */

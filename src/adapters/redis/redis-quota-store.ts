@@ -16,6 +16,8 @@ export type Report = Pick<TakeOptions, 'delta' | 'known'>
 export interface RedisQuotaStoreOptions extends KnownStatesOptions {
   /** Called before a corrupt hash is replaced. */
   readonly onCorruptHash?: (keyId: string) => void
+  /** Called for each request that starts a ban. */
+  readonly onBan?: () => void
 }
 
 /**
@@ -51,6 +53,7 @@ export class RedisQuotaStore implements QuotaStore {
     const { outcome, at, state } = await this.#call(keyId, rules, report, (options) =>
       this.redis.quotaHash.take(keyId, rules, keyVersion, options),
     )
+    if (outcome === 'banned') this.options.onBan?.()
     if (outcome === 'stale') return { kind: 'stale', knownVersion: state.keyVersion }
     return toVerdict(state, rules, at, { charged: outcome === 'done' })
   }

@@ -25,6 +25,24 @@ describe('petstore keys', () => {
 
   const issue = (...args: string[]) => keys.printJson<PrintedKey & { key: string }>('issue', '--plan', 'free', ...args)
 
+  it('audits each change that was made, without a secret, and nothing else', async () => {
+    const { keyId, key } = await issue('--owner', 'Acme')
+    await keys.printJson('plan', keyId, 'pro', '--minute', '5', '--day', '50')
+    await keys.printJson('unban', keyId)
+    await keys.printJson('revoke', keyId)
+    for (const command of [['list'], ['show', keyId], ['usage', keyId]]) await keys.printJson(...command)
+    expect(await rejection(keys.run('plan', keyId, 'free'))).to.be.instanceOf(ApiKeyRevoked)
+
+    const limits = { minute: 5, day: 50 }
+    expect(keys.audited).to.deep.equal([
+      { msg: 'API key issued', keyId, owner: 'Acme', plan: 'free', limits: undefined },
+      { msg: 'plan of API key changed', keyId, owner: 'Acme', plan: 'pro', limits },
+      { msg: 'API key unbanned', keyId, owner: 'Acme', plan: 'pro', limits },
+      { msg: 'API key revoked', keyId, owner: 'Acme', plan: 'pro', limits },
+    ])
+    expect(JSON.stringify(keys.audited)).to.not.include(key)
+  })
+
   describe('issue', () => {
     it('prints the secret once and describes the key to people', async () => {
       const text = await keys.print('issue', '--plan', 'pro', '--owner', 'Acme')

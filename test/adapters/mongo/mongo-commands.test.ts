@@ -144,7 +144,7 @@ describe('the commands that the service sends to MongoDB', () => {
   it('fail if the response does not have all rows, because they are too large', async () => {
     const cursor = { id: 7n, firstBatch: [{ _id: 1n }] }
     const mongo = {
-      call: (read: () => Promise<unknown>) => read(),
+      call: (_what: string, read: () => Promise<unknown>) => read(),
       db: { command: async () => ({ cursor }) },
     } as unknown as MongoConnection
     const found = findRows(mongo, getPetCollection(connection.db), { filter: {}, limit: 2 })

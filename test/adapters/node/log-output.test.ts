@@ -111,6 +111,7 @@ describe('the output of the log', () => {
 
     const lines = pipe.text.split('\n')
     const [gap = '', after] = lines.slice(-3)
+    expect(output.discardedLines).to.equal(40 - (lines.length - 3))
     expect(lines.slice(0, -3).every((kept) => kept.length === MIB - 1)).to.equal(true)
     expect(lines.length - 3).to.be.within(16, 18)
     expect(JSON.parse(gap)).to.include({ level: 40 }).and.have.property('msg').that.includes('missing')
@@ -118,7 +119,7 @@ describe('the output of the log', () => {
   })
 
   for (const code of ['EPIPE', 'ENOSPC']) {
-    it(`discards lines while writing fails with ${code}, and says where they are missing`, async () => {
+    it(`discards lines while writing fails with ${code}, counts them, and says where they are missing`, async () => {
       pipe.error = systemError(code)
       writeLines(2)
       await nextTurn()
@@ -130,6 +131,7 @@ describe('the output of the log', () => {
       const [gap = '', ...rest] = pipe.text.split('\n')
       expect(JSON.parse(gap)).to.include({ level: 40 }).and.have.property('msg').that.includes('missing')
       expect(rest).to.deep.equal(['after', ''])
+      expect(output.discardedLines).to.equal(3)
     })
   }
 

@@ -109,7 +109,8 @@ export class Oracle {
         const rolled = rollForward(merged, rules.ban, at)
         if (isStale(keyVersion, merged.keyVersion)) return { what: 'stale', reply: { outcome: 'stale', at, state: rolled }, known }
         const { verdict, state } = decide(merged, rules, at, delta)
-        return keep(describe(verdict), 'charge' in verdict ? 'done' : 'rejected', { ...state, keyVersion: keyVersion.version })
+        const rejected = state.bannedUntilMs > merged.bannedUntilMs ? 'banned' : 'rejected'
+        return keep(describe(verdict), 'charge' in verdict ? 'done' : rejected, { ...state, keyVersion: keyVersion.version })
       }
       case 'reconcile':
         return keep(kind, 'done', delta ? reconcile(merged, rules, at, delta) : rollForward(merged, rules.ban, at))

@@ -136,7 +136,8 @@ describe('the quota script at the millisecond at which something changes', () =>
 function expected(state: QuotaState, keyVersion: KeyVersion, at: Instant, delta: UsageDelta | undefined) {
   if (isStale(keyVersion, state.keyVersion)) return { outcome: 'stale', left: state } as const
   const { verdict, state: after } = decide(state, RULES, at, delta)
-  const outcome: StateReply['outcome'] = 'charge' in verdict ? 'done' : 'rejected'
+  const rejected = after.bannedUntilMs > state.bannedUntilMs ? 'banned' : 'rejected'
+  const outcome: StateReply['outcome'] = 'charge' in verdict ? 'done' : rejected
   return { outcome, left: { ...after, keyVersion: keyVersion.version } }
 }
 

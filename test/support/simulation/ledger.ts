@@ -161,7 +161,7 @@ export class Ledger {
       for (const window of this.#windowsOf(keyId, state.window)) this.#count(window, ledger, args.delta, state, isCharged)
     }
     if (isCharged) ledger.losses.length = 0
-    if (args.operation === 'take' && outcome === 'rejected') this.#checkRejection(keyId, state, nowMs)
+    if (args.operation === 'take' && (outcome === 'rejected' || outcome === 'banned')) this.#checkRejection(keyId, state, nowMs)
     for (const { bannedUntilMs, unbannedAtMs } of ledger.lifted) {
       const isAgain = nowMs < bannedUntilMs && state.bannedUntilMs === bannedUntilMs && state.unbannedAtMs >= unbannedAtMs
       check(!isAgain, () => `a lifted ban of ${keyId} applies again`)

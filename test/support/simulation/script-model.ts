@@ -138,7 +138,8 @@ export class ScriptModel {
     if (operation === 'reconcile') return { outcome: 'done', state: reported, saved: reported }
     const decision = this.decide(reported, rules, at)
     const saved = { ...decision.state, keyVersion: version }
-    return { outcome: decision.verdict.kind === 'admitted' ? 'done' : 'rejected', state: saved, saved }
+    const rejected = saved.bannedUntilMs > state.bannedUntilMs ? 'banned' : 'rejected'
+    return { outcome: decision.verdict.kind === 'admitted' ? 'done' : rejected, state: saved, saved }
   }
 
   #read(key: string): StoredHash['state'] | undefined {

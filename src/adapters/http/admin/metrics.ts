@@ -1,7 +1,8 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { PlanName } from '../../../core/plan.js'
 import type { Verdict } from '../../../core/quota.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
+import { addCounter, addGauge, addReadCounter } from './add-metric.js'
 
 interface MeasuredRequest {
   readonly method: string
@@ -10,7 +11,20 @@ interface MeasuredRequest {
   readonly status: number
 }
 
-/** The metrics for Prometheus. No label has values that a client can choose freely. */
+/** What is read when the metrics are collected. */
+export interface ProcessState {
+  /** The version of the service. */
+  readonly version: string
+  readonly isReady: () => boolean
+  /** Of the API port. */
+  readonly countConnections: () => Promise<number>
+  readonly countDiscardedLogLines: () => number
+}
+
+/**
+ * The metrics of requests, quotas and the process for Prometheus. Those of MongoDB and Redis are added to the registry in distributed mode. No
+ * label has values that a client can choose freely.
+ */
 export class Metrics {
   readonly registry = new Registry()
 
@@ -21,60 +35,60 @@ export class Metrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
     registers: [this.registry],
   })
-  readonly #verdicts = this.#makeCounter(
-    'petstore_quota_verdicts_total',
-    'Quota verdicts by plan. Requests with the verdict shadow were admitted, but would be rejected if limits were enforced.',
-    ['plan', 'verdict'],
-  )
-  readonly #unauthenticated = this.#makeCounter(
-    'petstore_unauthenticated_requests_total',
-    'Requests rejected without a verified API key, by error code',
-    ['code'],
-  )
-  readonly #deprecated = this.#makeCounter('petstore_deprecated_requests_total', 'Requests for deprecated operations', ['operation'])
-  readonly #redisChanges = this.#makeCounter(
-    'petstore_redis_changes_total',
-    'State changes of the Redis circuit breaker. After a change to down, this replica grants its share of the quotas. After a change to up, all replicas share the quotas.',
-    ['to'],
-  )
-  readonly #mongoChanges = this.#makeCounter(
-    'petstore_mongodb_changes_total',
-    'Changes of the state of MongoDB. While it is down, requests that need it get 503.',
-    ['to'],
-  )
-  readonly clientsGone = this.#makeCounter(
-    'petstore_clients_gone_total',
-    'Connections closed by the client or a timeout before all responses were complete',
-  )
-  readonly droppedConnections = this.#makeCounter(
-    'petstore_dropped_connections_total',
-    'Connections closed on arrival because MAX_CONNECTIONS was reached',
-  )
+  readonly #verdicts = addCounter(this.registry, {
+    name: 'petstore_quota_verdicts_total',
+    help: 'Quota verdicts by plan, and rejections also by the window that has to end before the next request is admitted. Requests with the verdict shadow were admitted, but would be rejected if limits were enforced.',
+    labelNames: ['plan', 'verdict', 'window'],
+  })
+  readonly bans = addCounter(this.registry, { name: 'petstore_bans_total', help: 'Bans that requests to this replica started' })
+  readonly #unauthenticated = addCounter(this.registry, {
+    name: 'petstore_unauthenticated_requests_total',
+    help: 'Requests rejected without a verified API key, by error code',
+    labelNames: ['code'],
+  })
+  readonly #deprecated = addCounter(this.registry, {
+    name: 'petstore_deprecated_requests_total',
+    help: 'Requests for deprecated operations',
+    labelNames: ['operation'],
+  })
+  readonly #unreadable = addCounter(this.registry, {
+    name: 'petstore_unreadable_requests_total',
+    help: 'Messages that could not be read as an HTTP request, by error code',
+    labelNames: ['code'],
+  })
+  readonly clientsGone = addCounter(this.registry, {
+    name: 'petstore_clients_gone_total',
+    help: 'Connections closed by the client or a timeout before all responses were complete',
+  })
+  readonly droppedConnections = addCounter(this.registry, {
+    name: 'petstore_dropped_connections_total',
+    help: 'Connections closed on arrival because MAX_CONNECTIONS was reached',
+  })
+  readonly overloadRejections = addCounter(this.registry, {
+    name: 'petstore_overload_rejections_total',
+    help: 'Requests rejected with 503 because MAX_IN_FLIGHT was reached',
+  })
 
-  constructor() {
-    // Otherwise, the metrics would be missing until the first change.
-    for (const to of ['up', 'down']) for (const changes of [this.#redisChanges, this.#mongoChanges]) changes.inc({ to }, 0)
+  /** `countInFlight`: returns the number of API requests in flight. */
+  collectInFlight(countInFlight: () => number): void {
+    addGauge(this.registry, { name: 'petstore_requests_in_flight', help: 'API requests in flight' }, countInFlight)
   }
 
-  #makeCounter<Label extends string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> {
-    return new Counter({ name, help, labelNames, registers: [this.registry] })
-  }
-
-  /** Adds the metrics of the Node.js process: memory, event loop and garbage collection. */
-  collectProcessMetrics(): void {
-    collectDefaultMetrics({ register: this.registry })
-  }
-
-  /** `countReplicas`: returns the number of replicas by which quotas are divided while Redis is unavailable. */
-  collectReplicas(countReplicas: () => number): void {
-    new Gauge({
-      name: 'petstore_replicas',
-      help: 'Number of replicas by which quotas are divided while Redis is unavailable',
-      registers: [this.registry],
-      collect() {
-        this.set(countReplicas())
-      },
+  /** Adds the metrics of the process: its version, its connections, its log, and what Node.js reports. */
+  collectProcess({ version, isReady, countConnections, countDiscardedLogLines }: ProcessState): void {
+    const { registry } = this
+    collectDefaultMetrics({ register: registry })
+    const buildInfo = new Gauge({
+      name: 'petstore_build_info',
+      help: 'Always 1. The labels are the versions of the service and of Node.js.',
+      labelNames: ['version', 'node_version'],
+      registers: [registry],
     })
+    buildInfo.set({ version, node_version: process.version }, 1)
+    addGauge(registry, { name: 'petstore_ready', help: 'Whether /readyz returns 200' }, () => (isReady() ? 1 : 0))
+    addGauge(registry, { name: 'petstore_open_connections', help: 'Open connections to the API port' }, countConnections)
+    const discarded = { name: 'petstore_discarded_log_lines_total', help: 'Log lines that could not be written' }
+    addReadCounter(registry, discarded, countDiscardedLogLines)
   }
 
   countRequest({ method, route, status }: MeasuredRequest, elapsedMs: number): void {
@@ -82,19 +96,20 @@ export class Metrics {
   }
 
   countVerdict(plan: PlanName, verdict: Verdict): void {
-    this.#verdicts.inc({ plan, verdict: 'shadowed' in verdict ? 'shadow' : verdict.kind })
+    if (verdict.kind === 'admitted') {
+      this.#verdicts.inc({ plan, verdict: 'shadowed' in verdict ? 'shadow' : 'admitted' })
+      return
+    }
+    const { kind, window } = verdict
+    this.#verdicts.inc({ plan, verdict: kind, ...(window ? { window } : {}) })
   }
 
   countUnauthenticated(code: ErrorCode): void {
     this.#unauthenticated.inc({ code })
   }
 
-  countRedisChange({ isUp }: { isUp: boolean }): void {
-    this.#redisChanges.inc({ to: isUp ? 'up' : 'down' })
-  }
-
-  countMongoChange({ isUp }: { isUp: boolean }): void {
-    this.#mongoChanges.inc({ to: isUp ? 'up' : 'down' })
+  countUnreadable(code: ErrorCode): void {
+    this.#unreadable.inc({ code })
   }
 
   countDeprecatedRequest(operation: string): void {

@@ -21,6 +21,8 @@ export interface ServerDeps {
   readonly onClientGone?: () => void
   /** Called for each connection that is closed on arrival because of `maxConnections`. */
   readonly onConnectionDropped?: () => void
+  /** Called for each message that gets an error response because it cannot be read as an HTTP request. */
+  readonly onUnreadableRequest?: (code: ErrorCode) => void
 }
 
 interface ServerState {
@@ -159,7 +161,7 @@ function isParserError({ code = '' }: NodeJS.ErrnoException): boolean {
 }
 
 /** Sends the error body with a request ID, but without quota headers: no request was read, so no key and no quota is known. */
-function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, { log, publicUrl = '' }: ServerDeps): void {
+function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, { log, publicUrl = '', onUnreadableRequest }: ServerDeps): void {
   const code = PARSER_ERROR_CODES[error.code ?? ''] ?? 'bad_request'
   const { status } = ERROR_CATALOGUE[code]
   const requestId = randomUUID()
@@ -178,6 +180,7 @@ function respondToUnreadable(error: NodeJS.ErrnoException, socket: Socket, { log
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
   endGracefully(socket)
   log.info({ requestId, status, code, cause: error.code }, 'unreadable request')
+  onUnreadableRequest?.(code)
 }
 
 /**
