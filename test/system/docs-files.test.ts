@@ -53,7 +53,8 @@ describe('the files of the docs', function () {
     beforeEach(() => {
       const built = dirname(PETSTORE)
       root = mkdtempSync(join(dirname(built), 'without-bundle-'))
-      cpSync(built, join(root, 'src'), { recursive: true, filter: (source) => !source.endsWith('/scalar.js') })
+      cpSync(built, join(root, 'dist/src'), { recursive: true, filter: (source) => !source.endsWith('/scalar.js') })
+      cpSync('package.json', join(root, 'package.json'))
     })
     afterEach(() => rmSync(root, { recursive: true }))
 
@@ -74,7 +75,7 @@ describe('the files of the docs', function () {
 async function serveIn(root: string, docs: string): Promise<{ code: unknown; stderr: string }> {
   const env = { PATH: process.env['PATH'], DOCS: docs, HOST: '192.0.2.1', PORT: '0', ADMIN_PORT: '0', PLANS_FILE: 'config/plans.json' }
   return new Promise((resolve) => {
-    execFile(process.execPath, [join(root, 'src/main.js'), 'serve'], { env }, (error, _stdout, stderr) =>
+    execFile(process.execPath, [join(root, 'dist/src/main.js'), 'serve'], { env }, (error, _stdout, stderr) =>
       resolve({ code: error?.code ?? 0, stderr }),
     )
   })
