@@ -255,6 +255,11 @@ export function isBanned(state: QuotaState, { nowMs }: Pick<Instant, 'nowMs'>): 
   return nowMs < state.bannedUntilMs
 }
 
+/** Whether a decision that led from the state `before` to the state `after` has started a ban. */
+export function hasStartedBan(before: QuotaState | undefined, after: QuotaState): boolean {
+  return after.bannedUntilMs > (before?.bannedUntilMs ?? 0)
+}
+
 function toRejection(state: QuotaState, { limits, mode }: QuotaRules, at: Instant): Verdict {
   const kind = isBanned(state, at) ? 'banned' : 'exhausted'
   const { quota, admittedAgainMs, window } = toRejectedQuota(state, limits, at)

@@ -1,8 +1,5 @@
 import { expect } from 'chai'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import type { DocumentedMetric, Metric } from '../support/metrics.js'
 import { parseMetrics, readDocumentedMetrics } from '../support/metrics.js'
 import type { ServiceProcess } from '../support/process.js'
@@ -34,21 +31,11 @@ describe('docs/operations/metrics.md', function () {
   })
 
   describe('with MongoDB and Redis', () => {
-    let mongo: MongoDatabase
-    let redis: RedisDatabase
-
-    before(async function () {
-      mongo = await aMongoDatabase(this)
-      redis = await aRedisDatabase(this)
-    })
-    after(async () => {
-      await endProcesses()
-      await redis?.release()
-      await mongo?.drop()
-    })
+    after(endProcesses)
+    const databases = useDatabases()
 
     it('lists the metrics that a service in distributed mode exposes, with their types and labels', async () => {
-      const settings = sharedSettings(mongo, redis.url)
+      const settings = sharedSettings(databases.mongo, databases.redis.url)
       const service = await startService(settings)
       await cause200And401(service, (await issueKey(settings)).key)
       const text = await scrape(service)

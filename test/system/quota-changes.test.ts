@@ -1,10 +1,7 @@
 import { expect } from 'chai'
 import { expectError, readRateLimitFields, readQuotaHeaders } from '../support/responses.js'
 import type { TestResponse } from '../support/api.js'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import type { Hit } from '../support/load-generator.js'
 import { countByStatus, LoadGenerator } from '../support/load-generator.js'
 import type { StoredKey } from '../support/stored-key.js'
@@ -22,22 +19,14 @@ const CACHED_MS = 1_500
 
 describe(`on each of ${REPLICAS} replicas under load,`, function () {
   this.timeout(90_000)
-  let mongo: MongoDatabase
-  let redis: RedisDatabase
+  after(endProcesses)
+  const databases = useDatabases()
   let settings: Settings
   let replicas: ServiceProcess[]
 
-  before(async function () {
-    mongo = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-    settings = sharedSettings(mongo, redis.url)
+  before(async () => {
+    settings = sharedSettings(databases.mongo, databases.redis.url)
     replicas = await startReplicas(REPLICAS, { ...settings, TRUSTED_PROXY_HOPS: '1' })
-  })
-
-  after(async () => {
-    await endProcesses()
-    await redis?.release()
-    await mongo?.drop()
   })
 
   /** Sends requests with a key to every replica while `use` runs. */

@@ -1,9 +1,6 @@
 import { AssertionError, expect } from 'chai'
 import { readQuotaHeaders } from '../support/responses.js'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import type { Hit } from '../support/load-generator.js'
 import { countByStatus, LoadGenerator, describeLatencies } from '../support/load-generator.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
@@ -35,17 +32,7 @@ function expectExactlyOneMinuteServed(outcome: Outcome): void {
 
 describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key within a minute, from ${CLIENTS_EACH} clients each,`, function () {
   this.timeout(120_000)
-  let mongo: MongoDatabase
-  let redis: RedisDatabase
-
-  before(async function () {
-    mongo = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-  })
-  after(async () => {
-    await redis?.release()
-    await mongo?.drop()
-  })
+  const databases = useDatabases()
 
   async function sendAll(what: string, urls: readonly string[], key: string): Promise<readonly Hit[]> {
     const startMs = performance.now()
@@ -62,7 +49,7 @@ describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key w
     let replicas: ServiceProcess[]
 
     before(async () => {
-      settings = sharedSettings(mongo, redis.url)
+      settings = sharedSettings(databases.mongo, databases.redis.url)
       replicas = await startReplicas(REPLICAS, settings)
     })
     after(endProcesses)
@@ -108,7 +95,7 @@ describe(`${REPLICAS} replicas that get ${REQUESTS} requests with one free key w
     let control: UnionReplicas
 
     before(async () => {
-      control = await startUnionReplicas(REPLICAS, redis.url)
+      control = await startUnionReplicas(REPLICAS, databases.redis.url)
     })
     after(() => control?.stop())
 

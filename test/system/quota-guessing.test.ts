@@ -5,10 +5,7 @@ import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secr
 import { readQuotaHeaders } from '../support/responses.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import type { Hit } from '../support/load-generator.js'
 import { countByStatus, LoadGenerator, describeLatencies } from '../support/load-generator.js'
 import { sharedSettings, startReplicas } from '../support/replicas.js'
@@ -31,17 +28,7 @@ const guess = () => secrets.generate().secret
 
 describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS} replicas,`, function () {
   this.timeout(60_000)
-  let mongo: MongoDatabase
-  let redis: RedisDatabase
-
-  before(async function () {
-    mongo = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-  })
-  after(async () => {
-    await redis?.release()
-    await mongo?.drop()
-  })
+  const databases = useDatabases()
 
   describe('each in its own process,', () => {
     const from = (address: string) => ({ 'x-forwarded-for': address })
@@ -51,7 +38,7 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
     let known: readonly Hit[]
 
     before(async () => {
-      const settings = sharedSettings(mongo, redis.url)
+      const settings = sharedSettings(databases.mongo, databases.redis.url)
       replicas = await startReplicas(REPLICAS, { ...settings, TRUSTED_PROXY_HOPS: '1' })
       urls = replicas.map(({ url }) => url)
       const { key } = await issueKey(settings)
@@ -103,9 +90,9 @@ describe(`${GUESSES} well-formed keys guessed from one IP address, on ${REPLICAS
     let apis: TestApi[]
 
     beforeEach(async () => {
-      await redis.flush()
+      await databases.redis.flush()
       store = new WatchedApiKeyStore()
-      const config = { distributed: { mongodbUrl: mongo.url, redisUrl: redis.url, redisPrefix: PREFIX } }
+      const config = { distributed: { mongodbUrl: databases.mongo.url, redisUrl: databases.redis.url, redisPrefix: PREFIX } }
       const doubles = { apiKeyStore: store }
       apis = await Promise.all(Array.from({ length: REPLICAS }, () => startApi({ config, doubles })))
     })

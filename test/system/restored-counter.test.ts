@@ -1,8 +1,5 @@
 import { expect } from 'chai'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import { withMongo } from '../support/engines/mongo-client.js'
 import type { ListedPet } from '../support/pet-writers.js'
 import { listAllPets, postPet } from '../support/pet-writers.js'
@@ -13,26 +10,20 @@ import { sharedSettings } from '../support/replicas.js'
 const PETS = 30
 
 describe('the service after the collection of counters was restored from a backup', () => {
-  let mongo: MongoDatabase
-  let redis: RedisDatabase
+  after(endProcesses)
+  const databases = useDatabases()
   let settings: Settings
   let key: string
 
-  before(async function () {
-    mongo = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-    settings = { ...sharedSettings(mongo, redis.url), ID_BLOCK_SIZE: '10' }
+  before(async () => {
+    settings = { ...sharedSettings(databases.mongo, databases.redis.url), ID_BLOCK_SIZE: '10' }
     ;({ key } = await issueKey(settings))
   })
 
-  after(async () => {
-    await endProcesses()
-    await mongo?.drop()
-    await redis?.release()
-  })
-
   const restoreCounter = (last: bigint) =>
-    withMongo(mongo.url, (client) => client.db().collection<{ _id: string }>('counters').updateOne({ _id: 'pets' }, { $set: { last } }))
+    withMongo(databases.mongo.url, (client) =>
+      client.db().collection<{ _id: string }>('counters').updateOne({ _id: 'pets' }, { $set: { last } }),
+    )
 
   it('adds every pet, with and without Idempotency-Key, on a replica that has reserved IDs and on a new one', async () => {
     const running = await startService(settings)

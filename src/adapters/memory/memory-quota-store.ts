@@ -2,7 +2,7 @@ import type { Clock } from '../../core/ports/clock.js'
 import type { QuotaControl } from '../../core/ports/quota-control.js'
 import type { QuotaStore, StaleKeyRecord } from '../../core/ports/quota-store.js'
 import type { BanRules, Charge, KeyVersion, Quota, QuotaRules, QuotaState, QuotaUsage, Verdict } from '../../core/quota.js'
-import { decide, expiresAtMs, isBanned, isStale, refund, toUsage, unban } from '../../core/quota.js'
+import { decide, expiresAtMs, hasStartedBan, isBanned, isStale, refund, toUsage, unban } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
 import { ExpiringMap } from './expiring-map.js'
@@ -32,7 +32,7 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
     const knownVersion = Math.max(stored?.keyVersion ?? 0, this.#announcedVersions.get(keyId, at.nowMs) ?? 0)
     if (isStale(keyVersion, knownVersion)) return { kind: 'stale', knownVersion }
     const { verdict, state } = decide(stored, rules, at)
-    if (state.bannedUntilMs > (stored?.bannedUntilMs ?? 0)) this.onBan()
+    if (hasStartedBan(stored, state)) this.onBan()
     this.#keep(keyId, { ...state, keyVersion: keyVersion.version }, rules.ban, at)
     return verdict
   }

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../core/ports/clock.js'
 import type { StaleKeyRecord } from '../../core/ports/quota-store.js'
 import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
-import { decide, expiresAtMs, isStale, refund, toUsage } from '../../core/quota.js'
+import { decide, expiresAtMs, hasStartedBan, isStale, refund, toUsage } from '../../core/quota.js'
 import type { Instant, WindowNumbers } from '../../core/window.js'
 import { mapWindows } from '../../core/window.js'
 import { inBatches } from './in-batches.js'
@@ -117,7 +117,7 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
     if (verdict.kind === 'admitted') this.listeners.onLocalGrant?.()
     if ('charge' in verdict && mayBeCounted) this.#unreportedCharges.add(verdict.charge)
     else if ('charge' in verdict) this.#addPending(keyId, toPending(rules, verdict.charge, { requests: 1 }))
-    if (state.banLevel > stored.banLevel) {
+    if (hasStartedBan(stored, state)) {
       this.listeners.onLocalBan?.()
       this.#addPending(keyId, { ...toPending(rules, state.window, {}), ban: withoutUsage(state) })
     }

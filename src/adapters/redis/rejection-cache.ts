@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { QuotaStore, StaleKeyRecord } from '../../core/ports/quota-store.js'
 import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Rejection, Verdict } from '../../core/quota.js'
-import { decide } from '../../core/quota.js'
+import { decide, hasStartedBan } from '../../core/quota.js'
 import type { Instant, WindowNumbers } from '../../core/window.js'
 
 /** How long a key is rejected without a call to Redis. */
@@ -69,10 +69,9 @@ export class RejectionCache implements QuotaStore {
     if (at.nowMs < entry.endMs - this.cachedMs || at.nowMs >= entry.endMs) return undefined
 
     const { verdict, state } = decide(entry.state, rules, at)
-    const beginsBan = state.banLevel > entry.state.banLevel
     // The grace period starts with the first rejection of a minute, so Redis has to record that rejection.
     const isFirst = state.firstRejectionMs !== entry.state.firstRejectionMs
-    if (verdict.kind === 'admitted' || beginsBan || isFirst) return undefined
+    if (verdict.kind === 'admitted' || hasStartedBan(entry.state, state) || isFirst) return undefined
     if (state.strikes > entry.state.strikes) this.store.addStrike(keyId, rules, state.window)
     this.#entries.set(keyId, { ...entry, state })
     return verdict

@@ -2,7 +2,7 @@ import type { ScriptArguments, TakeOptions } from '../../../src/adapters/redis/q
 import { FIELDS, OUTCOMES } from '../../../src/adapters/redis/quota-script.js'
 import { mergeQuotaStates } from '../../../src/core/merge-quota-states.js'
 import type { Decision, QuotaRules, QuotaState } from '../../../src/core/quota.js'
-import { decide, expiresAtMs, isBanned, isStale, reconcile, rollForward, unban } from '../../../src/core/quota.js'
+import { decide, expiresAtMs, hasStartedBan, isBanned, isStale, reconcile, rollForward, unban } from '../../../src/core/quota.js'
 import type { Instant } from '../../../src/core/window.js'
 import { NO_QUOTA_STATE } from '../builders.js'
 
@@ -138,7 +138,7 @@ export class ScriptModel {
     if (operation === 'reconcile') return { outcome: 'done', state: reported, saved: reported }
     const decision = this.decide(reported, rules, at)
     const saved = { ...decision.state, keyVersion: version }
-    const rejected = saved.bannedUntilMs > state.bannedUntilMs ? 'banned' : 'rejected'
+    const rejected = hasStartedBan(state, saved) ? 'banned' : 'rejected'
     return { outcome: decision.verdict.kind === 'admitted' ? 'done' : rejected, state: saved, saved }
   }
 

@@ -6,7 +6,7 @@ import { toClientAddress } from '../pipeline/report-address-quota.js'
 
 /** The failures that count toward the failure limit of an IP address, and those that it causes. */
 const FAILED_AUTHENTICATIONS = new Set<ErrorCode | undefined>(['invalid_api_key', 'too_many_failed_authentications'])
-const UNAUTHENTICATED = new Set<ErrorCode>(['missing_api_key', 'invalid_api_key', 'too_many_failed_authentications'])
+const UNAUTHENTICATED = new Set<ErrorCode | undefined>(['missing_api_key', ...FAILED_AUTHENTICATIONS])
 
 /** Logged once per process: behind a proxy that is not trusted, all clients share the failure limit of the proxy's IP address. */
 const IGNORED_FORWARDED_FOR =
