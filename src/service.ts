@@ -75,8 +75,11 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
 /** The maximum duration of a shutdown after an uncaught exception. */
 const CRASH_TIMEOUT_MS = 5_000
 
-/** How long a load balancer may still send a request on a connection that it believes to be open. */
-const IDLE_GRACE_MS = 1_000
+/**
+ * How long a load balancer may still send a request on a connection that it keeps open. If it closes idle connections sooner, as with
+ * config/nginx.conf, the service closes none that the load balancer could be using.
+ */
+const IDLE_GRACE_MS = 3_000
 
 interface ShutdownOptions {
   readonly drainDelayMs: number
