@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up what the tests need: Redis, MongoDB (or a server that speaks its protocol), Chromium, curl and Python 3.
+# Sets up what the tests need: Redis, MongoDB (or a server that speaks its protocol), nginx, Chromium, curl and Python 3.
 # Everything stays on the machine for the next run. If nothing is missing, the script takes less than a second.
 #   - If Docker responds, it pulls redis:7 and mongo:8, or the images that REDIS_IMAGE and MONGODB_IMAGE name.
 #   - On Debian as root, it also installs packages, starts dockerd, and builds the images that it cannot pull.
@@ -100,7 +100,7 @@ is_installed apt-get || why_not='only Debian can be set up'
 
 if [ -z "$why_not" ]; then
   packages=()
-  for program in redis-server debootstrap curl python3; do
+  for program in redis-server nginx debootstrap curl python3; do
     is_installed "$program" || packages+=("$program")
   done
   [ -n "${CHROMIUM_PATH:-}" ] || is_installed chromium || packages+=(chromium)
