@@ -18,6 +18,12 @@ const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
 
 const PREPARE_RETRY_MS = 1_000
 
+/**
+ * How long a process waits for MongoDB and Redis before it listens nevertheless, so that `/livez` responds. Load balancers without health
+ * checks send requests as soon as it listens, and before it has reached Redis, it does not know what the other replicas have granted.
+ */
+const LISTEN_TIMEOUT_MS = 3_000
+
 /** Serves until a signal or an uncaught exception ends the process. Throws `OperatorError` if it cannot listen. */
 export async function serve(config: Config): Promise<void> {
   const output = new LogOutput()
@@ -42,11 +48,14 @@ export async function serve(config: Config): Promise<void> {
   })
 
   const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_')
-  const apiUrl = await listenOrExplain(api, config.host, config.port, '')
   stopOnSignals(parts, config, [api, admin])
   const demoKeys = config.distributed ? [] : await issueDemoKeys(parts)
-  if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening, and connecting to MongoDB and Redis')
-  await prepareBackingServices(parts)
+  const prepared = prepareBackingServices(parts)
+  await Promise.race([prepared, delay(LISTEN_TIMEOUT_MS, undefined, { ref: false })])
+  if (health.isDraining) return
+  const apiUrl = await listenOrExplain(api, config.host, config.port, '')
+  if (config.distributed) log.info({ apiUrl, adminUrl }, 'listening')
+  await prepared
   if (!health.startAccepting()) return
   log.info({ apiUrl, adminUrl, mode: config.distributed ? 'distributed' : 'embedded' }, 'ready')
   // Nothing else contains the demo keys. Secrets must not be in the log.
@@ -91,8 +100,11 @@ async function listenOrExplain(server: Server, host: string, port: number, prefi
 /** The maximum duration of a shutdown after an uncaught exception. */
 const CRASH_TIMEOUT_MS = 5_000
 
-/** How long a load balancer may still send a request on a connection that it believes to be open. */
-const IDLE_GRACE_MS = 1_000
+/**
+ * How long a load balancer may still send a request on a connection that it keeps open. If it closes idle connections sooner, as with
+ * config/nginx.conf, the service closes none that the load balancer could be using.
+ */
+const IDLE_GRACE_MS = 3_000
 
 interface ShutdownOptions {
   readonly drainDelayMs: number

@@ -241,8 +241,10 @@ describe('a connection', () => {
     })
 
     it('gets all responses to pipelined requests when the server is about to stop, and only the last response announces the end', async () => {
-      const { server, url } = await serve((_request, response) => void setImmediate(() => response.end()))
-      announceClose(server)
+      const { server, url } = await serve((_request, response) => {
+        announceClose(server)
+        setImmediate(() => response.end())
+      })
       const responses = await exchange(url, head('GET / HTTP/1.1', ['Host: pets']).repeat(3))
       expect(responses.map(({ headers }) => headers['connection'])).to.deep.equal(['keep-alive', 'keep-alive', 'close'])
     })

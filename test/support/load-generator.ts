@@ -99,7 +99,7 @@ async function sendGet(url: string, agent: Agent, headers: Record<string, string
 }
 
 /** Describes the response times for people. No test depends on them. */
-export function describeLatencies(hits: readonly Hit[]): string {
+export function describeLatencies(hits: readonly Pick<Hit, 'startMs' | 'endMs'>[]): string {
   const sorted = hits.map(({ startMs, endMs }) => endMs - startMs).toSorted((a, b) => a - b)
   const at = (part: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN).toFixed(1)
   return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`

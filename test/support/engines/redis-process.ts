@@ -77,7 +77,7 @@ export async function startRedisServer(
 }
 
 /** On Linux, the kernel kills the server if the test run is killed. */
-function endsWithParent(): string[] {
+export function endsWithParent(): string[] {
   const prefix = ['setpriv', '--pdeathsig', 'KILL']
   const { status } = spawnSync('setpriv', [...prefix.slice(1), 'true'], { stdio: 'ignore' })
   return status === 0 ? prefix : []

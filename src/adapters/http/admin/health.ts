@@ -28,6 +28,10 @@ export class Health {
     this.#phase = 'draining'
   }
 
+  get isDraining(): boolean {
+    return this.#phase === 'draining'
+  }
+
   /**
    * Does no I/O and ignores dependencies. Otherwise, an outage of a shared dependency would remove all replicas from the load balancer at
    * once, and clients would get its errors instead of ours.

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import { createServer, ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { Server as NetServer } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { Connection } from './connection.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
@@ -27,13 +27,14 @@ export interface ServerDeps {
 
 interface ServerState {
   readonly connections: Map<Socket, Connection>
+  acceptedCount: number
   isClosing: boolean
 }
 
 const states = new WeakMap<Server, ServerState>()
 
 function getState(server: Server): ServerState {
-  const state = states.get(server) ?? { connections: new Map<Socket, Connection>(), isClosing: false }
+  const state = states.get(server) ?? { connections: new Map<Socket, Connection>(), acceptedCount: 0, isClosing: false }
   states.set(server, state)
   return state
 }
@@ -56,6 +57,7 @@ export function makeServer(listener: RequestListener, deps: ServerDeps): Server 
     connections.set(socket, connection)
     // Node caches the IP address. After the client has reset the connection, it could no longer be read.
     void socket.remoteAddress
+    state.acceptedCount += 1
     if (state.isClosing) connection.announceClose()
     // Node removes its error listener when it emits 'connect'. An error without a listener would end the process.
     socket.on('error', (error) => log.debug({ cause: error.message }, 'connection error'))
@@ -110,15 +112,17 @@ export async function listen(server: Server, host: string, port: number): Promis
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${actualPort}`
 }
 
-/** From now on, responses carry `Connection: close`, so that clients and load balancers open new connections, to other replicas. */
+/**
+ * The next response on each open connection carries `Connection: close`, so that clients and load balancers open new connections, to other
+ * replicas. Connections that are opened from now on stay open until the server drains: if a load balancer had to open one for each request,
+ * some would be waiting to be accepted when the server stops listening.
+ */
 export function announceClose(server: Server): void {
-  const state = getState(server)
-  state.isClosing = true
-  for (const connection of state.connections.values()) connection.announceClose()
+  for (const connection of getState(server).connections.values()) connection.announceClose()
 }
 
 export interface DrainLimits {
-  /** How long connections without a complete request stay open: a load balancer may just have sent a request on one of them. */
+  /** How long connections without a complete request stay open: a load balancer may still send a request on one of them. */
   readonly graceMs: number
   /** How long connections with unfinished responses stay open. At least `graceMs`. */
   readonly timeoutMs: number
@@ -126,11 +130,14 @@ export interface DrainLimits {
 
 /** Stops listening, finishes the responses to complete requests and closes every connection. */
 export async function drain(server: Server, { graceMs, timeoutMs }: DrainLimits): Promise<void> {
-  announceClose(server)
-  const { connections } = getState(server)
+  const startedMs = performance.now()
+  const state = getState(server)
+  const { connections } = state
+  await waitForEmptyQueue(state)
   // Not `http.Server.close`, which closes idle connections at once.
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve))
-  const startedMs = performance.now()
+  state.isClosing = true
+  announceClose(server)
   const timer = setInterval(() => {
     const elapsedMs = performance.now() - startedMs
     for (const { socket, isServing } of connections.values()) {
@@ -139,6 +146,27 @@ export async function drain(server: Server, { graceMs, timeoutMs }: DrainLimits)
   }, 20)
   await closed
   clearInterval(timer)
+}
+
+/** The longest turn of the event loop that counts as short. */
+const SHORT_TURN_MS = 0.2
+const EMPTY_QUEUE_TIMEOUT_MS = 200
+
+/**
+ * Resolves when probably no connection is waiting to be accepted, or after `EMPTY_QUEUE_TIMEOUT_MS`. When a server stops listening, the
+ * operating system resets the waiting connections, and a load balancer cannot repeat a POST that it has sent on one of them. Node accepts one
+ * connection per turn of the event loop, so the queue is empty during a turn without a new connection, and it still is if that turn was short.
+ */
+async function waitForEmptyQueue(state: ServerState): Promise<void> {
+  const endMs = performance.now() + EMPTY_QUEUE_TIMEOUT_MS
+  for (;;) {
+    const { acceptedCount } = state
+    const turnStartMs = performance.now()
+    await nextTurn()
+    const nowMs = performance.now()
+    const isEmpty = state.acceptedCount === acceptedCount && nowMs - turnStartMs < SHORT_TURN_MS
+    if (isEmpty || nowMs >= endMs) return
+  }
 }
 
 /** CONNECT gets the same response as any other method that a path does not allow. Node creates no response object for it. */
