@@ -59,8 +59,8 @@ export async function endProcesses(): Promise<void> {
 
 /** Starts the service on free ports and waits until it is ready. */
 export async function startService(settings: Settings = {}): Promise<ServiceProcess> {
-  // Nothing says which ports the process has chosen.
-  if (settings['MONGODB_URL'] !== undefined && settings['LOG_LEVEL'] === 'warn') return startOnFreePorts(settings)
+  // Without a notice and the log line "ready", nothing says which ports the process has chosen.
+  if (settings['MONGODB_URL'] !== undefined && settings['LOG_LEVEL'] === 'warn') return startOnKnownPorts(settings)
   const service = new RunningProcess(['serve'], { PORT: '0', ADMIN_PORT: '0', ...settings })
   const { child } = service
   try {
@@ -81,8 +81,9 @@ export async function startService(settings: Settings = {}): Promise<ServiceProc
   return makeHandle(service, { url: apiUrl, adminUrl, notice })
 }
 
-async function startOnFreePorts(settings: Settings): Promise<ServiceProcess> {
-  const service = await startServiceUnready({ api: await freePort(), admin: await freePort() }, settings)
+async function startOnKnownPorts(settings: Settings): Promise<ServiceProcess> {
+  const ports = { api: Number(settings['PORT'] ?? (await freePort())), admin: Number(settings['ADMIN_PORT'] ?? (await freePort())) }
+  const service = await startServiceUnready(ports, settings)
   await until('the service is ready', async () => (await service.send('/readyz')).status === 200, 20_000)
   return service
 }

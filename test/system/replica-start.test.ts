@@ -1,9 +1,6 @@
 import { expect } from 'chai'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import { freePort } from '../support/engines/free-port.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import type { FaultInjectionProxy } from '../support/fault-injection-proxy.js'
 import { startFaultInjectionProxy } from '../support/fault-injection-proxy.js'
 import { countByStatus, LoadGenerator } from '../support/load-generator.js'
@@ -15,24 +12,20 @@ const DAY_LIMIT = 100
 const SLOW_REDIS_MS = 40
 
 describe('a replica that starts while clients send it requests', () => {
-  let mongo: MongoDatabase
-  let redis: RedisDatabase
   let slowRedis: FaultInjectionProxy
 
-  before(async function () {
-    mongo = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-    slowRedis = await startFaultInjectionProxy(redis.url)
-    slowRedis.delayMs = SLOW_REDIS_MS
-  })
   after(async () => {
     await endProcesses()
     await slowRedis?.close()
-    await redis?.release()
-    await mongo?.drop()
+  })
+  const databases = useDatabases()
+  before(async () => {
+    slowRedis = await startFaultInjectionProxy(databases.redis.url)
+    slowRedis.delayMs = SLOW_REDIS_MS
   })
 
   it('grants no request of a quota that other replicas have used up, because it listens only when it has reached Redis', async () => {
+    const { mongo, redis } = databases
     const settings = { ...sharedSettings(mongo, redis.url), EXPECTED_REPLICAS: '2' }
     const first = await startService(settings)
     const { key } = await freeKeyWithTime(settings, 1, { minute: 2 * DAY_LIMIT, day: DAY_LIMIT })

@@ -1,8 +1,5 @@
 import { expect } from 'chai'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import { describeLatencies } from '../support/load-generator.js'
 import type { Nginx } from '../support/nginx.js'
 import { startNginx } from '../support/nginx.js'
@@ -24,25 +21,25 @@ const LOAD = { clientsEach: 5, everyMs: 50 }
 
 describe('replicas behind nginx, under steady load,', function () {
   this.timeout(90_000)
-  let mongo: MongoDatabase
-  let redis: RedisDatabase
   let settings: Settings
   let replicas: ServiceProcess[]
   let nginx: Nginx
   let addedPets = 0
 
-  before(async function () {
-    mongo = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-    settings = { ...sharedSettings(mongo, redis.url), TRUSTED_PROXY_HOPS: '1', DRAIN_DELAY_MS: '500', LOG_LEVEL: 'warn' }
-    replicas = await startServices(3, settings)
-    nginx = await startNginx(this, toUrls(replicas))
-  })
   after(async () => {
     await nginx?.stop()
     await endProcesses()
-    await redis?.release()
-    await mongo?.drop()
+  })
+  const databases = useDatabases()
+  before(async function () {
+    settings = {
+      ...sharedSettings(databases.mongo, databases.redis.url),
+      TRUSTED_PROXY_HOPS: '1',
+      DRAIN_DELAY_MS: '500',
+      LOG_LEVEL: 'warn',
+    }
+    replicas = await startServices(3, settings)
+    nginx = await startNginx(this, toUrls(replicas))
   })
 
   for (let run = 1; run <= RUNS; run += 1) {
