@@ -306,7 +306,8 @@ describe('the settings', () => {
 
   describe('that are secret', () => {
     it('are read from the file of NAME_FILE, without its line end', () => {
-      for (const end of ['', '\n', '\r\n']) expect(readConfig({ CURSOR_SECRET_FILE: aFile(SECRET + end) }).cursorSecrets).to.deep.equal([SECRET])
+      for (const end of ['', '\n', '\r\n'])
+        expect(readConfig({ CURSOR_SECRET_FILE: aFile(SECRET + end) }).cursorSecrets).to.deep.equal([SECRET])
       const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`, 'redis') }
       expect(readConfig({ ...files, ...REQUIRED }).distributed).to.deep.equal({
         mongodbUrl: MONGODB_URL,

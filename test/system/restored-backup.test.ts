@@ -39,7 +39,9 @@ describe('the service after MongoDB was restored from a backup', function () {
   it('assigns the ID of a lost pet again, unless the counter is advanced', async () => {
     const { key } = await issueKey(settings)
     const addPets = async (replicas: readonly ServiceProcess[], names: string) => {
-      const responses = await Promise.all(Array.from({ length: 20 }, (_, index) => postPet(replicas[0] as ServiceProcess, key, `${names} ${index}`)))
+      const responses = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => postPet(replicas[0] as ServiceProcess, key, `${names} ${index}`)),
+      )
       return responses.map(({ json }) => (json as ListedPet).id)
     }
     const replicas = await startReplicas(1, settings)
@@ -52,7 +54,10 @@ describe('the service after MongoDB was restored from a backup', function () {
 
     const advance = () =>
       withMongo(databases.mongo.url, (client) =>
-        client.db().collection<{ _id: string }>('counters').updateOne({ _id: 'pets' }, { $inc: { last: 1_000_000 } }),
+        client
+          .db()
+          .collection<{ _id: string }>('counters')
+          .updateOne({ _id: 'pets' }, { $inc: { last: 1_000_000 } }),
       )
     const advanced = await restore(unchanged, backup, advance)
     expect(Math.min(...(await addPets(advanced, 'new')))).to.be.above(Math.max(...lost))
