@@ -12,7 +12,7 @@ type Backup = readonly { readonly collection: string; readonly documents: Docume
 
 /** The steps of docs/operations/backup.md. */
 describe('the service after MongoDB was restored from a backup', function () {
-  this.timeout(60_000)
+  this.timeout(120_000)
   after(endProcesses)
   const databases = useDatabases()
   let settings: Settings
