@@ -23,8 +23,8 @@ export interface Config {
   readonly adminPort: number
   /** If absent, all data lives in this process. */
   readonly distributed?: SharedStorage
-  /** If absent, this process generates one, and its cursors become invalid when it exits. */
-  readonly cursorSecret?: string
+  /** The first signs cursors, and all verify them. If absent, this process generates one, and its cursors become invalid when it exits. */
+  readonly cursorSecrets?: readonly [string, ...string[]]
   /** Has no trailing slash. If absent, links are relative. */
   readonly publicUrl?: string
   readonly trustedProxyHops: number
@@ -85,14 +85,14 @@ export function readProcessConfig(purpose: Purpose = 'serve'): Config {
 }
 
 function toConfig(values: SettingValues, plans: Plans): Config {
-  const { MONGODB_URL: mongodbUrl, REDIS_URL: redisUrl, CURSOR_SECRET: cursorSecret, PUBLIC_URL: publicUrl } = values
+  const { MONGODB_URL: mongodbUrl, REDIS_URL: redisUrl, CURSOR_SECRET: cursorSecrets, PUBLIC_URL: publicUrl } = values
   return {
     host: values.HOST,
     port: values.PORT,
     adminHost: values.ADMIN_HOST,
     adminPort: values.ADMIN_PORT,
     ...(mongodbUrl && redisUrl ? { distributed: { mongodbUrl, redisUrl, redisPrefix: values.REDIS_PREFIX } } : {}),
-    ...(cursorSecret === undefined ? {} : { cursorSecret }),
+    ...(cursorSecrets === undefined ? {} : { cursorSecrets }),
     ...(publicUrl === undefined ? {} : { publicUrl }),
     trustedProxyHops: values.TRUSTED_PROXY_HOPS,
     expectedReplicas: values.EXPECTED_REPLICAS,

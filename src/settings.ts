@@ -79,12 +79,15 @@ export const SETTINGS = {
       '`memory` confirms that all data lives in this process. Required with `NODE_ENV=production` unless `MONGODB_URL` and `REDIS_URL` are set.',
   },
   CURSOR_SECRET: {
-    parser: z.string().refine((secret) => Buffer.byteLength(secret) >= 32),
-    expected: '32 bytes or more',
+    parser: z
+      .string()
+      .transform((text) => text.split(',') as [string, ...string[]])
+      .refine((secrets) => secrets.every((secret) => Buffer.byteLength(secret) >= 32)),
+    expected: 'a secret of 32 bytes or more, or several of them separated by commas',
     isSecret: true,
     whenUnset: 'random at each start',
     meaning:
-      'The secret that signs pagination cursors; 32 bytes or more. Without it, cursors become invalid when the process ends. Required with `MONGODB_URL` and `REDIS_URL`, with the same value for all replicas.',
+      'The secret that signs pagination cursors; 32 bytes or more. To [change it](runbook.md#change-cursor_secret), set several secrets, separated by commas: the first signs, and all verify. Without it, cursors become invalid when the process ends. Required with `MONGODB_URL` and `REDIS_URL`, with the same value for all replicas.',
   },
   PUBLIC_URL: {
     parser: publicUrl,

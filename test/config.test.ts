@@ -108,7 +108,7 @@ describe('the settings', () => {
       adminHost: '::1',
       adminPort: 1002,
       distributed: { mongodbUrl: 'mongodb://db/pets', redisUrl: 'rediss://cache/2', redisPrefix: 'shop:' },
-      cursorSecret: SECRET,
+      cursorSecrets: [SECRET],
       publicUrl: 'https://petstore.example/shop',
       trustedProxyHops: 3,
       expectedReplicas: 4,
@@ -306,7 +306,8 @@ describe('the settings', () => {
 
   describe('that are secret', () => {
     it('are read from the file of NAME_FILE, without its line end', () => {
-      for (const end of ['', '\n', '\r\n']) expect(readConfig({ CURSOR_SECRET_FILE: aFile(SECRET + end) }).cursorSecret).to.equal(SECRET)
+      for (const end of ['', '\n', '\r\n'])
+        expect(readConfig({ CURSOR_SECRET_FILE: aFile(SECRET + end) }).cursorSecrets).to.deep.equal([SECRET])
       const files = { MONGODB_URL_FILE: aFile(`${MONGODB_URL}\n`), REDIS_URL_FILE: aFile(`${REDIS_URL}\n`, 'redis') }
       expect(readConfig({ ...files, ...REQUIRED }).distributed).to.deep.equal({
         mongodbUrl: MONGODB_URL,
@@ -330,11 +331,16 @@ describe('the settings', () => {
 
     it('are 32 bytes or more in UTF-8: CURSOR_SECRET', () => {
       for (const CURSOR_SECRET of ['x'.repeat(32), 'é'.repeat(16)])
-        expect(readConfig({ CURSOR_SECRET }).cursorSecret).to.equal(CURSOR_SECRET)
-      for (const CURSOR_SECRET of ['x', 'x'.repeat(31), 'é'.repeat(15)])
-        expect(findProblems({ CURSOR_SECRET })).to.deep.equal(['CURSOR_SECRET must be 32 bytes or more'])
-      expect(findProblems({ CURSOR_SECRET: '' })).to.deep.equal(['CURSOR_SECRET must be 32 bytes or more, not empty'])
+        expect(readConfig({ CURSOR_SECRET }).cursorSecrets).to.deep.equal([CURSOR_SECRET])
+      const expected = 'CURSOR_SECRET must be a secret of 32 bytes or more, or several of them separated by commas'
+      for (const CURSOR_SECRET of ['x', 'x'.repeat(31), 'é'.repeat(15), `${SECRET},x`, `${SECRET},`, `,${SECRET}`])
+        expect(findProblems({ CURSOR_SECRET })).to.deep.equal([expected])
+      expect(findProblems({ CURSOR_SECRET: '' })).to.deep.equal([`${expected}, not empty`])
       expect(findProblems({ CURSOR_SECRET_FILE: aFile(`${'x'.repeat(31)}\n`) })).to.have.lengthOf(1)
+    })
+
+    it('may be several, separated by commas: CURSOR_SECRET', () => {
+      expect(readConfig({ CURSOR_SECRET: `${SECRET},${SECRET}.` }).cursorSecrets).to.deep.equal([SECRET, `${SECRET}.`])
     })
 
     it('never appear in an error', () => {

@@ -15,7 +15,7 @@ import { TOKENS } from './tokens.js'
 
 /** The API and the admin server. */
 export function httpModule(config: Config): ContainerModule {
-  const { plans, publicUrl = '', cursorSecret = randomBytes(32).toString('hex') } = config
+  const { plans, publicUrl = '', cursorSecrets = [randomBytes(32).toString('hex')] } = config
   return new ContainerModule(({ bind }) => {
     bind(TOKENS.metrics).toResolvedValue(() => new Metrics())
     bind(TOKENS.health).toResolvedValue(
@@ -31,7 +31,7 @@ export function httpModule(config: Config): ContainerModule {
     )
     bind(TOKENS.operations).toResolvedValue(
       (pets, petIds, orders, idempotency) =>
-        makeOperations({ pets, petIds, orders, idempotency, cursors: makeCursors(cursorSecret), publicUrl }),
+        makeOperations({ pets, petIds, orders, idempotency, cursors: makeCursors(cursorSecrets), publicUrl }),
       [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency],
     )
     bind(TOKENS.api).toResolvedValue(

@@ -34,7 +34,7 @@ for (const [path, statuses] of [
   ['/v1/store/orders', ORDER_STATUSES],
 ] as const) {
   describe(`GET ${path}`, () => {
-    const api = useApi({ config: { cursorSecret: SECRET }, doubles: STORES })
+    const api = useApi({ config: { cursorSecrets: [SECRET] }, doubles: STORES })
     const list = (query = '') => api.call(`${path}?${query}`)
 
     async function listPages(query: string): Promise<number[][]> {
@@ -153,7 +153,7 @@ for (const [path, statuses] of [
 }
 
 describe('a cursor', () => {
-  const api = useApi({ config: { cursorSecret: SECRET } })
+  const api = useApi({ config: { cursorSecrets: [SECRET] } })
   let cursor: string
 
   before(async () => {
@@ -204,8 +204,9 @@ describe('a cursor', () => {
   }
 
   for (const [what, config, status] of [
-    ['the same CURSOR_SECRET', { cursorSecret: SECRET }, 200],
-    ['another CURSOR_SECRET', { cursorSecret: `${SECRET}.` }, 400],
+    ['the same CURSOR_SECRET', { cursorSecrets: [SECRET] }, 200],
+    ['the same CURSOR_SECRET after a new one', { cursorSecrets: [`${SECRET}.`, SECRET] }, 200],
+    ['another CURSOR_SECRET', { cursorSecrets: [`${SECRET}.`] }, 400],
     ['no CURSOR_SECRET', {}, 400],
   ] as const) {
     it(`is ${status === 200 ? 'valid' : 'invalid'} on a replica with ${what}`, () =>

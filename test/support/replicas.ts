@@ -14,7 +14,7 @@ const MAX_SECONDS_LEFT = 50
 
 /** The settings of all replicas and commands. */
 export function sharedSettings(mongo: Pick<MongoDatabase, 'url'>, redisUrl: string): Settings {
-  return { MONGODB_URL: mongo.url, REDIS_URL: redisUrl, CURSOR_SECRET: 'one of 32 bytes or more, as it must be', TRUSTED_PROXY_HOPS: '0' }
+  return { MONGODB_URL: mongo.url, REDIS_URL: redisUrl, CURSOR_SECRET: 'one of 32 bytes or more as it must be', TRUSTED_PROXY_HOPS: '0' }
 }
 
 /** Starts this number of service processes on the same data, with a matching EXPECTED_REPLICAS. */

@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { expect } from 'chai'
 
-describe('npm run bench', () => {
-  it('finds everything that it imports from the build', () => {
-    const { status, stderr } = spawnSync(process.execPath, ['bench/bench.mjs', '--check'], { encoding: 'utf8' })
-    expect({ status, stderr }).to.deep.equal({ status: 0, stderr: '' })
+for (const script of ['bench/bench.mjs', 'bench/sizing.mjs']) {
+  describe(script, () => {
+    it('finds everything that it imports from the build', () => {
+      const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' })
+      expect({ status, stderr }).to.deep.equal({ status: 0, stderr: '' })
+    })
   })
-})
+}

@@ -2,6 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
+import { isLikelyTypo } from '../../src/likely-typo.js'
+import { SETTING_NAMES } from '../../src/settings.js'
 import { countLines, findImportClosure } from '../support/import-closure.js'
 
 /** Tests run at the root of the repository. */
@@ -83,6 +85,19 @@ describe('The documents', () => {
         .map(([link]) => `${page}: ${link}`),
     )
     expect(broken).to.deep.equal([])
+  })
+
+  it('misspell no setting', () => {
+    const names = new Set<string>(SETTING_NAMES.flatMap((name) => [name, `${name}_FILE`]))
+    // These pages describe what happens to misspelled ones.
+    const pages = PAGES.filter((page) => page !== 'docs/operations/settings.md' && page !== 'docs/decisions/0008-settings.md')
+    const misspelled = pages.flatMap((page) =>
+      [...read(page).matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)]
+        .map(([name]) => name)
+        .filter((name) => !names.has(name) && SETTING_NAMES.some((setting) => isLikelyTypo(name, setting)))
+        .map((name) => `${page}: ${name}`),
+    )
+    expect(misspelled).to.deep.equal([])
   })
 
   it('have an index that lists every decision record by its title', () => {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { parse } from 'yaml'
 import { readDocumentedMetrics } from '../support/metrics.js'
@@ -79,6 +79,18 @@ describe('config/prometheus/alerts.yml', () => {
     expect(prometheus.scrape_configs.map(({ job_name }) => job_name)).to.deep.equal(['petstore'])
     const jobs = alerts.flatMap(({ expr }) => [...expr.matchAll(/job="([^"]*)"/g)].map(([, job]) => job))
     expect(jobs).to.deep.equal(['petstore'])
+  })
+})
+
+describe('docs/operations', () => {
+  it('names only metrics that the service exposes', () => {
+    const pages = readdirSync('docs/operations').filter((file) => file.endsWith('.md'))
+    const names = pages.flatMap((page) =>
+      [...read(`docs/operations/${page}`).matchAll(/\b(?:petstore|nodejs|process|http_request)_\w+/g)].map(([name]) => name),
+    )
+    const known = new Set([...labelsBySeries.keys(), ...readDocumentedMetrics().map(({ name }) => name)])
+    expect(names).to.have.lengthOf.at.least(50)
+    expect(names.filter((name) => !known.has(name))).to.deep.equal([])
   })
 })
 

@@ -118,7 +118,8 @@ describe('the process with MongoDB and Redis', function () {
 
   it('shares the failure limit of the plans file with all replicas', async () => {
     const distributed = { mongodbUrl: mongo.url, redisUrl: redis.url, redisPrefix: PREFIX }
-    const options = { config: { plans, distributed, cursorSecret: 'one of 32 bytes or more, as it must be' } }
+    const cursorSecrets = ['one of 32 bytes or more as it must be'] as const
+    const options = { config: { plans, distributed, cursorSecrets } }
     const replicas = [await startApi(options), await startApi(options)] as const
     try {
       await expectFailure(replicas[0], 2)

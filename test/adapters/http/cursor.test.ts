@@ -6,7 +6,7 @@ const SCOPE = '/pets?status='
 const SIGNATURE_LENGTH = 22
 
 describe('cursors', () => {
-  const cursors = makeCursors('a cursor secret that is long enough')
+  const cursors = makeCursors(['a cursor secret that is long enough'])
 
   for (const after of [0n, 1n, -1n, 2n ** 53n + 1n, MAX_ASSIGNED_ID, INT64_MAX, INT64_MIN]) {
     it(`keep all 64 bits of the ID ${after}`, () => {
