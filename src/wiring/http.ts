@@ -35,9 +35,18 @@ export function httpModule(config: Config): ContainerModule {
       [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency],
     )
     bind(TOKENS.api).toResolvedValue(
-      (operations, admit, failedAuthentications, clock, health, metrics, log) =>
-        makeApp({ ...config, publicUrl, operations, admit, failedAuthentications, clock, health, metrics, log }).callback(),
-      [TOKENS.operations, TOKENS.admit, TOKENS.failedAuthentications, TOKENS.clock, TOKENS.health, TOKENS.metrics, TOKENS.log],
+      (operations, admit, failedAuthentications, clock, health, metrics, log, tracer) =>
+        makeApp({ ...config, publicUrl, operations, admit, failedAuthentications, clock, health, metrics, log, tracer }).callback(),
+      [
+        TOKENS.operations,
+        TOKENS.admit,
+        TOKENS.failedAuthentications,
+        TOKENS.clock,
+        TOKENS.health,
+        TOKENS.metrics,
+        TOKENS.log,
+        TOKENS.tracing,
+      ],
     )
     bind(TOKENS.adminApi).toResolvedValue(
       (health, metrics, log) => makeAdminApp({ health, metrics, log }).callback(),
