@@ -124,7 +124,7 @@ export class Tracing {
     const nowMs = performance.now()
     if (nowMs - this.#lastWarningMs < WARNING_INTERVAL_MS) return
     this.#lastWarningMs = nowMs
-    this.log.warn({ reason: toReason(problem) }, 'tracing does not work completely')
+    this.log.warn({ reason: toReason(problem) }, 'OpenTelemetry reports a problem: traces may be incomplete')
   }
 }
 
