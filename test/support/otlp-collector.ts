@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { listen } from '../../src/adapters/http/server/server.js'
@@ -28,13 +29,14 @@ export interface OtlpCollector {
 export async function startOtlpCollector({ isSilent = false } = {}): Promise<OtlpCollector> {
   const bodies: string[] = []
   const spans: ExportedSpan[] = []
-  const server = createServer(async (request, response) => {
+  const receive = async (request: IncomingMessage, response: ServerResponse) => {
     const body = await text(request)
     bodies.push(body)
     const { resourceSpans } = JSON.parse(body) as { resourceSpans: { scopeSpans: { spans: ExportedSpan[] }[] }[] }
     spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans).flatMap((scope) => scope.spans))
     if (!isSilent) response.setHeader('Content-Type', 'application/json').end('{}')
-  })
+  }
+  const server = createServer((request, response) => void receive(request, response))
   return {
     url: await listen(server, '127.0.0.1', 0),
     bodies,

@@ -19,8 +19,6 @@ import { logRequests } from './middleware/log-requests.js'
 import { refundFailures } from './middleware/refund-failures.js'
 import { requireValidHttp } from './middleware/require-valid-http.js'
 import { setSecurityHeaders } from './middleware/set-security-headers.js'
-import type { RequestTracer } from './middleware/trace-requests.js'
-import { traceRequests } from './middleware/trace-requests.js'
 import { makeReportAddressQuota } from './pipeline/report-address-quota.js'
 import type { Operation } from './operations/operation.js'
 import { isApiPath } from './operations/operation.js'
@@ -35,8 +33,7 @@ export interface AppDeps {
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
-  /** Absent if requests are not traced. */
-  readonly tracer?: RequestTracer | undefined
+  readonly traceRequests?: Middleware | undefined
   /** Empty if links are relative. */
   readonly publicUrl: string
   readonly trustedProxyHops: number
@@ -51,9 +48,8 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.hasDocs ? makeDocsRoutes(deps) : [])]
   const reportAddressQuota = makeReportAddressQuota(deps)
   const { matchRoute, respondToOptions, callHandler } = makeRouting({ ...deps, publicRoutes, reportAddressQuota })
-  const app = new Koa<RequestState>()
-  app.on('error', makeErrorLogger(deps.log))
-  if (deps.tracer) app.use(traceRequests(deps.tracer))
+  const app = new Koa<RequestState>().on('error', makeErrorLogger(deps.log))
+  if (deps.traceRequests) app.use(deps.traceRequests)
   app.use(identifyRequest())
   app.use(logRequests(deps))
   app.use(setSecurityHeaders(deps))
