@@ -10,14 +10,15 @@ export const requiredPaths = [
   'src/adapters/memory/',
   'src/adapters/mongo/',
   'src/adapters/node/',
+  'src/adapters/opentelemetry/',
   'src/adapters/redis/',
   'src/wiring/',
   'src/config.ts',
   'src/main.ts',
 ]
 
-/** main.ts runs the command line, commands.ts loads what a command needs, and service.ts is `petstore serve`. */
-const ENTRY_POINTS = '^src/(main|service|commands)[.]ts$'
+/** main.ts runs the command line, commands.ts loads what a command needs, service.ts is `petstore serve`, and tracing.ts is preloaded. */
+const ENTRY_POINTS = '^src/(main|service|commands|tracing)[.]ts$'
 
 const packages = (...names) => `(^|/)node_modules/(@types/)?(${names.join('|')})(/|$)|^(${names.join('|')})(/|$)`
 
@@ -81,6 +82,12 @@ const rules = [
     comment: 'Ports do not contain types of the client.',
     from: { pathNot: '^src/adapters/redis/' },
     to: { path: packages('ioredis', '@ioredis/[^/]+') },
+  },
+  {
+    name: 'opentelemetry-stays-in-its-adapter',
+    comment: 'It is loaded only if an OTLP endpoint is set.',
+    from: { pathNot: '^src/adapters/opentelemetry/' },
+    to: { path: packages('@opentelemetry/[^/]+') },
   },
   {
     name: 'only-settings-import-process',

@@ -29,7 +29,8 @@ USER 65532:65532
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s \
   CMD ["node", "-e", "require('http').get(`http://127.0.0.1:${process.env.PORT || 8080}/readyz`, (r) => process.exit(r.statusCode === 200 ? 0 : 1))"]
-ENTRYPOINT ["node", "dist/src/main.js"]
+# tracing.js loads OpenTelemetry only if OTEL_EXPORTER_OTLP_ENDPOINT is set.
+ENTRYPOINT ["node", "--import", "./dist/src/tracing.js", "dist/src/main.js"]
 CMD ["serve"]
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Pet Store" \

@@ -84,6 +84,12 @@ export function readProcessConfig(purpose: Purpose = 'serve'): Config {
   return readConfig(process.env, purpose)
 }
 
+/** Whether an OTLP endpoint is set and tracing is not disabled. OpenTelemetry itself reads these and all other variables that begin with `OTEL_`. */
+export function isTracingConfigured(env: Environment = process.env): boolean {
+  if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' || env['OTEL_TRACES_EXPORTER'] === 'none') return false
+  return [env['OTEL_EXPORTER_OTLP_ENDPOINT'], env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']].some(Boolean)
+}
+
 function toConfig(values: SettingValues, plans: Plans): Config {
   const { MONGODB_URL: mongodbUrl, REDIS_URL: redisUrl, CURSOR_SECRET: cursorSecrets, PUBLIC_URL: publicUrl } = values
   return {

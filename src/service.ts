@@ -147,12 +147,12 @@ function stopOnSignals(parts: ServiceParts, { drainDelayMs, shutdownTimeoutMs }:
 type Servers = readonly [api: Server, admin: Server]
 
 /** The parts that a shutdown stops. */
-type PartsToStop = Pick<ServiceParts, 'log' | 'health' | 'backingServices'>
+type PartsToStop = Pick<ServiceParts, 'log' | 'health' | 'backingServices'> & Partial<Pick<ServiceParts, 'tracing'>>
 
 /**
  * Shuts down in this order: fails `/readyz`, waits until load balancers have noticed, drains the API server, closes the storage connections,
- * and drains the admin server last, because it reports on the shutdown. Takes at most `timeoutMs`. Any connection that is still open closes
- * when the process exits.
+ * exports the last spans, and drains the admin server last, because it reports on the shutdown. Takes at most `timeoutMs`. Any connection that
+ * is still open closes when the process exits.
  */
 export async function stop(
   parts: PartsToStop,
@@ -166,6 +166,7 @@ export async function stop(
   await delay(drainDelayMs)
   await drain(api, { graceMs: Math.min(idleGraceMs, remainingMs()), timeoutMs: remainingMs() })
   await Promise.race([closeBackingServices(parts), delay(remainingMs())])
+  await Promise.race([parts.tracing?.close(), delay(remainingMs())])
   await drain(admin, { graceMs: 0, timeoutMs: remainingMs() })
 }
 

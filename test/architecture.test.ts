@@ -17,6 +17,7 @@ const VALID_TREE: Files = {
   'src/adapters/mongo/mongo-connection.ts': "import { MongoClient } from 'mongodb'\nexport const connect = () => new MongoClient('')",
   'src/adapters/node/crypto-secrets.ts':
     "import { randomBytes } from 'node:crypto'\nexport const secrets = { process: () => randomBytes(32) }\nsecrets.process()",
+  'src/adapters/opentelemetry/tracing.ts': "export { trace } from '@opentelemetry/api'",
   'src/adapters/redis/redis-client.ts': "import { Redis } from 'ioredis'\nexport const connect = () => new Redis()",
   'src/adapters/http/http-server.ts': "import Koa from 'koa'\nexport const app = () => new Koa()",
   'src/adapters/cli/command-line.ts': 'export const line = (port: number) => process.argv[port]',
@@ -60,6 +61,7 @@ wiring/planted.ts         | import type { Router } from '@koa/router'; export co
 adapters/node/planted.ts  | export { Container } from 'inversify'                                                | inversify-stays-in-wiring
 adapters/memory/pets.ts   | export { MongoClient } from 'mongodb'                                                | mongodb-stays-in-its-adapter
 adapters/http/pets.ts     | export { Redis } from 'ioredis'                                                      | ioredis-stays-in-its-adapter
+adapters/http/pets.ts     | export { trace } from '@opentelemetry/api'                                          | opentelemetry-stays-in-its-adapter
 adapters/http/pets.ts     | export { expect } from 'chai'                                                        | source-imports-only-what-ships
 adapters/http/pets.ts     | import status from 'statuses'; export { status }                                     | source-imports-only-what-ships
 adapters/http/pets.ts     | export { aPet } from '../../../test/planted.js'                                      | source-imports-no-tests
@@ -107,7 +109,8 @@ describe('the import rules', function () {
     })
   }
 
-  const places = 'core core/ports core/use-cases adapters/cli adapters/http adapters/memory adapters/mongo adapters/node adapters/redis'
+  const places =
+    'core core/ports core/use-cases adapters/cli adapters/http adapters/memory adapters/mongo adapters/node adapters/opentelemetry adapters/redis'
   for (const place of [...places.split(' '), 'config.ts', 'wiring', 'main.ts']) {
     it(`fail if src/${place} does not exist`, async () => {
       rmSync(join(root, 'src', place), { recursive: true })

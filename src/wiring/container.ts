@@ -6,11 +6,13 @@ import { apiKeysModule } from './api-keys.js'
 import { httpModule } from './http.js'
 import { nodeModule } from './node.js'
 import { CommandParts, ServiceParts } from './parts.js'
+import { tracingModule } from './tracing.js'
 
 /** Wires the parts for embedded or distributed mode. Every part is a singleton and is created when it is first needed. */
 export async function makeContainer(config: Config, logDestination: DestinationStream = process.stdout): Promise<Container> {
   const container = new Container({ defaultScope: 'Singleton' })
-  container.load(nodeModule(config, logDestination), apiKeysModule(config), httpModule(config), ...(await loadStorageModules(config)))
+  container.load(nodeModule(config, logDestination), tracingModule(), apiKeysModule(config), httpModule(config))
+  container.load(...(await loadStorageModules(config)))
   container.bind(ServiceParts).toSelf()
   container.bind(CommandParts).toSelf()
   return container

@@ -4,6 +4,7 @@ import { makeAdminApp } from '../adapters/http/admin/admin-app.js'
 import { Health } from '../adapters/http/admin/health.js'
 import { Metrics } from '../adapters/http/admin/metrics.js'
 import { makeApp } from '../adapters/http/app.js'
+import { traceRequests } from '../adapters/http/middleware/trace-requests.js'
 import { makeCursors } from '../adapters/http/operations/cursor.js'
 import { makeOperations } from '../adapters/http/operations/operations.js'
 import { CachedApiKeyVerifier } from '../adapters/memory/cached-api-key-verifier.js'
@@ -35,9 +36,20 @@ export function httpModule(config: Config): ContainerModule {
       [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency],
     )
     bind(TOKENS.api).toResolvedValue(
-      (operations, admit, failedAuthentications, clock, health, metrics, log) =>
-        makeApp({ ...config, publicUrl, operations, admit, failedAuthentications, clock, health, metrics, log }).callback(),
-      [TOKENS.operations, TOKENS.admit, TOKENS.failedAuthentications, TOKENS.clock, TOKENS.health, TOKENS.metrics, TOKENS.log],
+      (operations, admit, failedAuthentications, clock, health, metrics, log, tracing) => {
+        const deps = { ...config, publicUrl, operations, admit, failedAuthentications, clock, health, metrics, log }
+        return makeApp({ ...deps, traceRequests: tracing && traceRequests(tracing) }).callback()
+      },
+      [
+        TOKENS.operations,
+        TOKENS.admit,
+        TOKENS.failedAuthentications,
+        TOKENS.clock,
+        TOKENS.health,
+        TOKENS.metrics,
+        TOKENS.log,
+        TOKENS.tracing,
+      ],
     )
     bind(TOKENS.adminApi).toResolvedValue(
       (health, metrics, log) => makeAdminApp({ health, metrics, log }).callback(),

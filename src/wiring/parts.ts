@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { ApiKeyAdmin } from '../adapters/cli/keys-command.js'
 import type { Health } from '../adapters/http/admin/health.js'
 import type { Metrics } from '../adapters/http/admin/metrics.js'
+import type { Tracing } from '../adapters/opentelemetry/tracing.js'
 import type { Seed } from '../core/use-cases/seed.js'
 import type { BackingService } from './tokens.js'
 import { inject, injectAll, TOKENS } from './tokens.js'
@@ -13,6 +14,7 @@ import { inject, injectAll, TOKENS } from './tokens.js'
 export class ServiceParts {
   @inject(TOKENS.log) readonly log!: Logger
   @inject(TOKENS.health) readonly health!: Health
+  @inject(TOKENS.tracing) readonly tracing!: Tracing | undefined
   @inject(TOKENS.metrics) readonly metrics!: Metrics
   @inject(TOKENS.api) readonly api!: RequestListener
   @inject(TOKENS.adminApi) readonly adminApi!: RequestListener

@@ -8,6 +8,7 @@ import type { Dependency, Health } from '../adapters/http/admin/health.js'
 import type { Metrics } from '../adapters/http/admin/metrics.js'
 import type { Operation } from '../adapters/http/operations/operation.js'
 import type { MongoConnection } from '../adapters/mongo/mongo-connection.js'
+import type { Tracing } from '../adapters/opentelemetry/tracing.js'
 import type { RedisConnection } from '../adapters/redis/redis-connection.js'
 import type { Purpose } from '../config.js'
 import type { ApiKeySecrets } from '../core/ports/api-key-secrets.js'
@@ -44,6 +45,9 @@ export const TOKENS = {
   clock: token<Clock>('clock'),
   log: token<Logger>('log'),
   secrets: token<ApiKeySecrets>('secrets'),
+
+  /** Bound by tracing.ts. `undefined` unless tracing is enabled. */
+  tracing: token<Tracing | undefined>('tracing'),
 
   // Bound by memory.ts, or by mongo.ts and redis.ts.
   pets: token<PetStore>('pets'),

@@ -50,6 +50,24 @@ describe('the log', () => {
     })
   }
 
+  it('has the trace ID of a valid traceparent header, for any request', async () => {
+    const traceId = '0af7651916cd43dd8448eb211c80319c'
+    const traceparent = `00-${traceId}-b7ad6b7169203331-00`
+    for (const [path, key] of [
+      ['/v1/pets', api.key],
+      ['/v1/pets', 'rubbish'],
+      ['/v1/none', ''],
+      ['/livez', ''],
+    ] as const) {
+      const { lines } = await log(path, { key, headers: { traceparent } })
+      expect(lines[0]).to.include({ traceId })
+    }
+    for (const sent of ['rubbish', [traceparent, traceparent]]) {
+      const { lines } = await log('/v1/pets', { key: api.key, headers: { traceparent: sent } })
+      expect(lines[0]).to.include({ status: 200 }).and.to.not.have.property('traceId')
+    }
+  })
+
   it('has no key ID for an invalid key, and has it for a rejected request', async () => {
     for (const sent of [{}, { key: 'rubbish' }]) {
       const { lines } = await log('/v1/pets', sent)

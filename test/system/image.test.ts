@@ -58,7 +58,7 @@ describe('the container image', function () {
   it('needs no shell, is not built for root, and exposes no admin port', async () => {
     const { User, Entrypoint, Healthcheck, ExposedPorts } = JSON.parse(await inspect(image, 'json .Config'))
     expect(User).to.equal('65532:65532')
-    expect(Entrypoint).to.deep.equal(['node', 'dist/src/main.js'])
+    expect(Entrypoint).to.deep.equal(['node', '--import', './dist/src/tracing.js', 'dist/src/main.js'])
     expect(Healthcheck.Test[0]).to.equal('CMD')
     expect(ExposedPorts).to.deep.equal({ '8080/tcp': {} })
   })

@@ -8,20 +8,13 @@ import { expect } from 'chai'
 import { PLAN_NAMES } from '../../src/core/plan.js'
 import { readRateLimitFields } from '../support/responses.js'
 import { findProgram } from '../support/engines/find-program.js'
+import { LIST_MODULES_ON_SIGUSR2, stopAndListLoadedPackages } from '../support/loaded-packages.js'
 import type { Ended, ServiceProcess, Settings } from '../support/process.js'
 import { endProcesses, runPetstore, startService } from '../support/process.js'
 import { skipFor } from '../support/skip.js'
 
 const ANY_PORTS = { PORT: '0', ADMIN_PORT: '0' }
 const PASSWORD = 'hunter2'
-
-/** Prints the paths of all loaded CommonJS modules. */
-const LIST_MODULES_SCRIPT = [
-  "import { createRequire } from 'node:module'",
-  "const { cache } = createRequire('file:///')",
-  "process.on('SIGUSR2', () => console.error(Object.keys(cache).join('\\n')))",
-].join('\n')
-const LIST_MODULES_ON_SIGUSR2 = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LIST_MODULES_SCRIPT)}` }
 
 /** The pets or orders that the largest demo key sees. */
 async function list(service: ServiceProcess, path: string): Promise<{ id: number; petId?: number }[]> {
@@ -105,12 +98,9 @@ describe('a service in embedded mode', () => {
   after(endProcesses)
 
   it('loads no package that only distributed mode, the docs or a command needs', async () => {
-    const service = await startService(LIST_MODULES_ON_SIGUSR2)
+    const service = await startService({ NODE_OPTIONS: LIST_MODULES_ON_SIGUSR2 })
     await service.send('/v1/pets', { key: service.keys.free })
-    service.signal('SIGUSR2')
-    await service.stop()
-    const { stderr } = await service.ended
-    const loaded = new Set([...stderr.matchAll(/.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/g)].map(([, name]) => name))
+    const loaded = await stopAndListLoadedPackages(service)
     expect(loaded).to.include('koa')
     for (const name of ['mongodb', 'bson', 'ioredis', 'yaml', 'resolve-path', 'cli-progress']) expect(loaded).to.not.include(name)
   })

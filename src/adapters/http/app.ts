@@ -33,6 +33,7 @@ export interface AppDeps {
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
+  readonly traceRequests?: Middleware | undefined
   /** Empty if links are relative. */
   readonly publicUrl: string
   readonly trustedProxyHops: number
@@ -47,8 +48,8 @@ export function makeApp(deps: AppDeps): Koa<RequestState> {
   const publicRoutes = [...makeHealthRoutes(deps.health), ...(deps.hasDocs ? makeDocsRoutes(deps) : [])]
   const reportAddressQuota = makeReportAddressQuota(deps)
   const { matchRoute, respondToOptions, callHandler } = makeRouting({ ...deps, publicRoutes, reportAddressQuota })
-  const app = new Koa<RequestState>()
-  app.on('error', makeErrorLogger(deps.log))
+  const app = new Koa<RequestState>().on('error', makeErrorLogger(deps.log))
+  if (deps.traceRequests) app.use(deps.traceRequests)
   app.use(identifyRequest())
   app.use(logRequests(deps))
   app.use(setSecurityHeaders(deps))

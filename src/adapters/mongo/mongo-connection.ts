@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto'
+import { tracingChannel } from 'node:diagnostics_channel'
 import { readFileSync } from 'node:fs'
 import { unescape } from 'node:querystring'
 import { createSecureContext } from 'node:tls'
@@ -38,6 +39,9 @@ export type MongoChangeListener = (isUp: boolean, reason?: string) => void
 
 /** A collection and what is done with it, such as `pets.find`. */
 export type MongoCall = `${string}.${'find' | 'insert' | 'update' | 'count'}`
+
+/** Publishes each call, as ioredis does with its commands, so that it can be traced. */
+const CALLS = tracingChannel('petstore:mongodb')
 
 export interface MongoObserver {
   /** Called after each call, also if it failed. */
@@ -83,7 +87,7 @@ export class MongoConnection {
     const startedMs = performance.now()
     let result: 'ok' | 'error' = 'ok'
     try {
-      const value = await callMongo(operation, timeoutMs)
+      const value = await CALLS.tracePromise(() => callMongo(operation, timeoutMs), { call })
       if (!this.#isUp) this.#reportSuccess()
       return value
     } catch (error) {

@@ -3,6 +3,7 @@ import type { Middleware } from '../pipeline/context.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import type { Metrics } from '../admin/metrics.js'
 import { toClientAddress } from '../pipeline/report-address-quota.js'
+import { parseTraceId } from '../pipeline/trace-id.js'
 
 /** The failures that count toward the failure limit of an IP address, and those that it causes. */
 const FAILED_AUTHENTICATIONS = new Set<ErrorCode | undefined>(['invalid_api_key', 'too_many_failed_authentications'])
@@ -26,8 +27,9 @@ export function logRequests({ log, metrics, trustedProxyHops }: { log: Logger; m
     const { requestId, route, key, verdict, errorCode, outage } = ctx.state
     const request = { method: ctx.method, route: route?.template ?? 'none', status: ctx.status }
     const clientAddress = FAILED_AUTHENTICATIONS.has(errorCode) ? toClientAddress(ctx, trustedProxyHops) : undefined
+    const traceId = ctx.state.traceId ?? parseTraceId(ctx.headers['traceparent'])
     const ms = Math.round(elapsedMs * 10) / 10
-    log.info({ requestId, keyId: key?.keyId, ...request, code: errorCode, clientAddress, reason: outage, ms }, 'request')
+    log.info({ requestId, traceId, keyId: key?.keyId, ...request, code: errorCode, clientAddress, reason: outage, ms }, 'request')
 
     metrics.countRequest(request, elapsedMs)
     if (errorCode && UNAUTHENTICATED.has(errorCode)) metrics.countUnauthenticated(errorCode)

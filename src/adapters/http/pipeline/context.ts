@@ -23,6 +23,8 @@ interface RouteProperties {
 /** What the pipeline learns about a request, step by step. */
 export interface RequestState {
   requestId: string
+  /** The ID of the trace that the request belongs to, if the request is traced. */
+  traceId?: string
   /** Absent if no route has the path. */
   route?: MatchedRoute
   deadline: Deadline
