@@ -19,7 +19,7 @@ describe('scripts/set-up-engines.sh', () => {
     cpSync('scripts', join(folder, 'scripts'), { recursive: true })
     createFakeProgram('id', 'echo 0')
     createFakeProgram('docker', '')
-    for (const installed of ['redis-server', 'nginx', 'debootstrap', 'curl', 'python3', 'chromium', 'dockerd', 'apt-get'])
+    for (const installed of ['redis-server', 'nginx', 'debootstrap', 'curl', 'openssl', 'python3', 'chromium', 'dockerd', 'apt-get'])
       createFakeProgram(installed)
   })
 
