@@ -10,12 +10,15 @@ import { CachedApiKeyVerifier } from '../adapters/memory/cached-api-key-verifier
 import type { Config } from '../config.js'
 import { makeAdmit } from '../core/use-cases/admit.js'
 import { makeAuthenticate } from '../core/use-cases/authenticate.js'
+import { readVersion } from '../version.js'
 import type { BackingService } from './tokens.js'
 import { TOKENS } from './tokens.js'
 
 /** The API and the admin server. */
 export function httpModule(config: Config): ContainerModule {
   const { plans, publicUrl = '', cursorSecret = randomBytes(32).toString('hex') } = config
+  const demoSecrets: string[] = []
+  const settings = { ...config, publicUrl, demoSecrets, version: readVersion() }
   return new ContainerModule(({ bind }) => {
     bind(TOKENS.metrics).toResolvedValue(() => new Metrics())
     bind(TOKENS.health).toResolvedValue(
@@ -34,9 +37,10 @@ export function httpModule(config: Config): ContainerModule {
         makeOperations({ pets, petIds, orders, idempotency, cursors: makeCursors(cursorSecret), publicUrl }),
       [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency],
     )
+    bind(TOKENS.demoSecrets).toConstantValue(demoSecrets)
     bind(TOKENS.api).toResolvedValue(
       (operations, admit, failedAuthentications, clock, health, metrics, log) =>
-        makeApp({ ...config, publicUrl, operations, admit, failedAuthentications, clock, health, metrics, log }).callback(),
+        makeApp({ ...settings, operations, admit, failedAuthentications, clock, health, metrics, log }).callback(),
       [TOKENS.operations, TOKENS.admit, TOKENS.failedAuthentications, TOKENS.clock, TOKENS.health, TOKENS.metrics, TOKENS.log],
     )
     bind(TOKENS.adminApi).toResolvedValue(
