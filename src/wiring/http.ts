@@ -11,12 +11,15 @@ import { CachedApiKeyVerifier } from '../adapters/memory/cached-api-key-verifier
 import type { Config } from '../config.js'
 import { makeAdmit } from '../core/use-cases/admit.js'
 import { makeAuthenticate } from '../core/use-cases/authenticate.js'
+import { readVersion } from '../version.js'
 import type { BackingService } from './tokens.js'
 import { TOKENS } from './tokens.js'
 
 /** The API and the admin server. */
 export function httpModule(config: Config): ContainerModule {
   const { plans, publicUrl = '', cursorSecrets = [randomBytes(32).toString('hex')] } = config
+  const demoSecrets: string[] = []
+  const settings = { ...config, publicUrl, demoSecrets, version: readVersion() }
   return new ContainerModule(({ bind }) => {
     bind(TOKENS.metrics).toResolvedValue(() => new Metrics())
     bind(TOKENS.health).toResolvedValue(
@@ -35,9 +38,10 @@ export function httpModule(config: Config): ContainerModule {
         makeOperations({ pets, petIds, orders, idempotency, cursors: makeCursors(cursorSecrets), publicUrl }),
       [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency],
     )
+    bind(TOKENS.demoSecrets).toConstantValue(demoSecrets)
     bind(TOKENS.api).toResolvedValue(
       (operations, admit, failedAuthentications, clock, health, metrics, log, tracing) => {
-        const deps = { ...config, publicUrl, operations, admit, failedAuthentications, clock, health, metrics, log }
+        const deps = { ...settings, operations, admit, failedAuthentications, clock, health, metrics, log }
         return makeApp({ ...deps, traceRequests: tracing && traceRequests(tracing) }).callback()
       },
       [

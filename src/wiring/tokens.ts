@@ -71,6 +71,8 @@ export const TOKENS = {
   health: token<Health>('health'),
   metrics: token<Metrics>('metrics'),
   admit: token<Admit>('admit'),
+  /** Empty until the service issues demo keys, which it does only in embedded mode. */
+  demoSecrets: token<string[]>('demoSecrets'),
   operations: token<readonly Operation[]>('operations'),
   api: token<RequestListener>('api'),
   adminApi: token<RequestListener>('adminApi'),

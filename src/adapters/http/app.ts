@@ -1,10 +1,10 @@
 import Koa from 'koa'
 import type { Logger } from 'pino'
-import type { Plans } from '../../core/plan.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 import type { Admit } from '../../core/use-cases/admit.js'
 import type { RequestState, Middleware } from './pipeline/context.js'
+import type { DocsDeps } from './openapi/docs-routes.js'
 import { makeDocsRoutes } from './openapi/docs-routes.js'
 import type { Health } from './admin/health.js'
 import { makeHealthRoutes } from './admin/health.js'
@@ -24,11 +24,10 @@ import type { Operation } from './operations/operation.js'
 import { isApiPath } from './operations/operation.js'
 import { makeRouting } from './pipeline/routing.js'
 
-export interface AppDeps {
+export interface AppDeps extends DocsDeps {
   readonly operations: readonly Operation[]
   readonly admit: Admit
   readonly failedAuthentications: FailedAuthentications
-  readonly plans: Plans
   readonly clock: Clock
   readonly health: Health
   readonly metrics: Metrics

@@ -41,16 +41,18 @@ export interface OpenApiInputs {
   /** Absolute base URL of the service, without `/v1` and without a trailing slash. */
   readonly serverUrl: string
   readonly plans: Plans
+  /** The version of the service. */
+  readonly version: string
 }
 
 /** Builds the OpenAPI 3.1 document from the schemas that validate requests and from the error catalogue. */
-export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31.OpenAPIObject {
+export function buildOpenApiDocument({ serverUrl, plans, version }: OpenApiInputs): oas31.OpenAPIObject {
   return createDocument(
     {
       openapi: '3.1.0',
       info: {
         title: 'Pet Store',
-        version: '1.0.0',
+        version,
         description: DESCRIPTION,
         contact: { name: 'Pet Store maintainers', url: `${serverUrl}/docs` },
         license: { name: 'MIT', identifier: 'MIT' },
