@@ -4,6 +4,7 @@ import type { Plans } from '../../core/plan.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
 import type { Admit } from '../../core/use-cases/admit.js'
+import type { ShowOwnUsage } from '../../core/use-cases/show-own-usage.js'
 import type { RequestState, Middleware } from './pipeline/context.js'
 import { makeDocsRoutes } from './openapi/docs-routes.js'
 import type { Health } from './admin/health.js'
@@ -27,6 +28,7 @@ import { makeRouting } from './pipeline/routing.js'
 export interface AppDeps {
   readonly operations: readonly Operation[]
   readonly admit: Admit
+  readonly showOwnUsage: ShowOwnUsage
   readonly failedAuthentications: FailedAuthentications
   readonly plans: Plans
   readonly clock: Clock

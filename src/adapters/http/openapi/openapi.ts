@@ -66,6 +66,7 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
       tags: [
         { name: 'pets', description: 'The animals of the store.' },
         { name: 'store', description: 'Orders for animals.' },
+        { name: 'account', description: 'Your API key.' },
       ],
       paths: buildPaths(OPERATIONS),
       components: {

@@ -25,7 +25,7 @@ interface RoutingDeps {
   readonly reportAddressQuota: ReportAddressQuota
 }
 
-interface Route extends Pick<MatchedRoute, 'template' | 'headers' | 'deprecatedOperation'> {
+interface Route extends Pick<MatchedRoute, 'template' | 'headers' | 'deprecatedOperation' | 'isUncharged'> {
   readonly method: Operation['method']
   readonly respond: (ctx: RequestContext, params: Readonly<Record<string, string>>) => Promise<void>
 }
@@ -93,7 +93,7 @@ export function makeRouting({ operations, publicRoutes, publicUrl, clock, report
 }
 
 function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
-  const { operationId, method, path, stability, deprecation, handle } = operation
+  const { operationId, method, path, stability, deprecation, isUncharged, handle } = operation
   const removedAtMs = deprecation ? Date.parse(deprecation.sunset) : Infinity
   return {
     method,
@@ -103,13 +103,14 @@ function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
       ...(deprecation && toDeprecationHeaders(deprecation, publicUrl)),
     },
     ...(deprecation && { deprecatedOperation: operationId }),
+    ...(isUncharged && { isUncharged }),
     async respond(ctx, params) {
       requireJsonAccepted(ctx)
       if (clock.nowMs() >= removedAtMs) throw new HttpError('operation_removed')
-      const { key, deadline } = ctx.state
+      const { key, usage, deadline } = ctx.state
       if (!key) throw new Error('An operation was called without authentication')
       const pauseDeadline: Call['pauseDeadline'] = (work) => deadline.pauseDuring(work)
-      const response = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, signal, pauseDeadline }))
+      const response = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, ...(usage && { usage }), signal, pauseDeadline }))
       if (response.headers) setHeaders(ctx, response.headers)
       if (response.json === undefined) ctx.status = response.status
       else respondWithJson(ctx, response.status, response.json)
