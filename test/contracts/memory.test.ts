@@ -70,13 +70,10 @@ describeQuotaControl(
   },
   outage,
 )
-describeUsageReader(
-  'in memory',
-  async (clock) => {
-    const store = new MemoryQuotaStore(clock)
-    return opened({ reader: store, quotas: store, control: store })
-  },
-)
+describeUsageReader('in memory', async (clock) => {
+  const store = new MemoryQuotaStore(clock)
+  return opened({ reader: store, quotas: store, control: store })
+})
 describeFailedAuthentications(
   'in memory',
   async (perMinute, clock) =>

@@ -144,6 +144,6 @@ describe('GET /v1/usage', () => {
     const { key, secret } = await api.issueKey('free')
     await getUsage(secret)
     expect(api.logLines.at(-1)).to.include({ keyId: key.keyId, route: '/v1/usage', status: 200 })
-    expect(await api.parts.metrics.registry.metrics()).not.to.match(/^petstore_(decisions|verdicts)\w*\{.*\} [1-9]/m)
+    expect(await api.parts.metrics.registry.metrics()).not.to.match(/^petstore_quota_verdicts_total\{.*\} [1-9]/m)
   })
 })

@@ -16,7 +16,7 @@ describe('GET /v1/usage with MongoDB and Redis', function () {
   let mongo: MongoDatabase
   let redis: OwnEngine
   let clock: MovableClock
-  let replicas: TestApi[]
+  let replicas: readonly [TestApi, TestApi]
   let secret: string
 
   before(async function () {
@@ -31,7 +31,7 @@ describe('GET /v1/usage with MongoDB and Redis', function () {
       await startApi({ clock, config: { distributed, expectedReplicas: 2 } }),
       await startApi({ clock, config: { distributed, expectedReplicas: 2 } }),
     ]
-    ;({ secret } = await replicas[0]!.issueKey('free'))
+    ;({ secret } = await replicas[0].issueKey('free'))
   })
 
   afterEach(async () => {
@@ -44,8 +44,8 @@ describe('GET /v1/usage with MongoDB and Redis', function () {
     await mongo?.drop()
   })
 
-  const sendTo = (replica: number, path: string) => replicas[replica]!.send(path, { key: secret })
-  const getUsage = async (replica = 0) => {
+  const sendTo = (replica: 0 | 1, path: string) => replicas[replica].send(path, { key: secret })
+  const getUsage = async (replica: 0 | 1 = 0) => {
     const response = await sendTo(replica, '/v1/usage')
     expect(response.status).to.equal(200)
     return response.json
@@ -56,9 +56,9 @@ describe('GET /v1/usage with MongoDB and Redis', function () {
 
   it('shows on each replica what all replicas have charged, once a second has passed', async () => {
     expect((await getUsage(1)).day.used).to.equal(0)
-    for (const replica of [0, 1, 0]) expect((await sendTo(replica, '/v1/pets')).status).to.equal(200)
+    for (const replica of [0, 1, 0] as const) expect((await sendTo(replica, '/v1/pets')).status).to.equal(200)
     clock.advanceMs(1_000)
-    for (const replica of [0, 1]) expect((await getUsage(replica)).day).to.include({ limit: 1000, used: 3, remaining: 997 })
+    for (const replica of [0, 1] as const) expect((await getUsage(replica)).day).to.include({ limit: 1000, used: 3, remaining: 997 })
   })
 
   it('reads the quota in Redis once for 100 requests at the same time, and once for 100 requests in the same second', async () => {
@@ -76,7 +76,7 @@ describe('GET /v1/usage with MongoDB and Redis', function () {
   it('responds while Redis is unavailable, with what this replica can still grant', async () => {
     for (let request = 0; request < 10; request++) await sendTo(0, '/v1/pets')
     await redis.kill()
-    await until('the circuit breaker is open', () => !replicas[0]!.redis?.breaker.isUp)
+    await until('the circuit breaker is open', () => !replicas[0].redis?.breaker.isUp)
     const admitted = await sendTo(0, '/v1/pets')
     expect(admitted.status).to.equal(200)
     const { minute } = await getUsage()

@@ -9,11 +9,17 @@ import { HttpError } from '../errors/http-error.js'
 import { computeSecondsUntil, setAddressQuotaHeaders, setKeyQuotaHeaders } from '../pipeline/quota-headers.js'
 import { toClientAddress } from '../pipeline/report-address-quota.js'
 
+export interface AdmissionDeps {
+  readonly admit: Admit
+  readonly showOwnUsage: ShowOwnUsage
+  readonly trustedProxyHops: number
+}
+
 /**
  * Admits callers with a valid key and quota left, charges one request and sets the quota headers. An uncharged operation requires only a
  * valid key.
  */
-export function admitCaller(deps: { admit: Admit; showOwnUsage: ShowOwnUsage; trustedProxyHops: number }): Middleware {
+export function admitCaller(deps: AdmissionDeps): Middleware {
   return async function admitRequest(ctx, next) {
     const credentials = { address: toClientAddress(ctx, deps.trustedProxyHops), ...readSecret(ctx) }
     const admit = ctx.state.route?.isUncharged ? deps.showOwnUsage : deps.admit

@@ -144,7 +144,10 @@ export function buildHeaders(): Record<string, oas31.HeaderObject> {
 }
 
 /** References to the headers of the operation's successful response. */
-export function listSuccessHeaders({ deprecation, document, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
+export function listSuccessHeaders(
+  { deprecation, document, stability }: OperationSpec,
+  status: number,
+): Record<string, oas31.ReferenceObject> {
   const isListing = document.requestParams?.query !== undefined
   const required = [
     ...QUOTA,

@@ -1,3 +1,4 @@
+import type { RequestState } from '../pipeline/context.js'
 import { makeSerializer } from '../schemas/serializer.js'
 import { usage as responseBody } from '../schemas/usage-schemas.js'
 import { NO_PARAMETERS, parseQuery } from '../schemas/validation.js'
@@ -29,8 +30,9 @@ export const getUsageOperation: OperationDeclaration<object> = {
   },
   makeHandler() {
     const serialize = makeSerializer<object>(responseBody)
-    return async (ctx, { usage }) => {
+    return async (ctx) => {
       parseQuery(NO_PARAMETERS, ctx.querystring)
+      const { usage }: RequestState = ctx.state
       if (!usage) throw new Error('The operation was called without the usage of the key')
       return { status: 200, json: serialize(usage) }
     }

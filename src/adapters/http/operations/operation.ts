@@ -1,5 +1,4 @@
 import type { Cancellation } from '../../../core/cancellation.js'
-import type { KeyUsage } from '../../../core/key-usage.js'
 import type { Context } from 'koa'
 import type { ZodOpenApiOperationObject } from 'zod-openapi'
 import type { ErrorResponseName } from '../openapi/error-responses.js'
@@ -18,7 +17,7 @@ export interface OperationSpec {
   /** Relative to `API_PREFIX`, with parameters in braces: `/pets/{petId}`. */
   readonly path: string
   readonly stability: 'stable' | 'beta' | 'experimental'
-  /** Requests are not charged and not rejected by quotas. The handler gets the usage of the key. */
+  /** Requests are not charged and not rejected by quotas. `ctx.state.usage` is the usage of the key. */
   readonly isUncharged?: true
   readonly deprecation?: Deprecation
   /** Documented error responses, in addition to `COMMON_ERROR_RESPONSES`. */
@@ -41,8 +40,6 @@ export interface Call {
   readonly params: Readonly<Record<string, string>>
   /** The ID of the caller's API key. */
   readonly keyId: string
-  /** Present if the operation is uncharged. */
-  readonly usage?: KeyUsage
   /** Aborts at the deadline of the request. */
   readonly signal: Cancellation
   /** Runs work whose time does not count toward the deadline. */

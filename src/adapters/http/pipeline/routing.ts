@@ -107,10 +107,10 @@ function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
     async respond(ctx, params) {
       requireJsonAccepted(ctx)
       if (clock.nowMs() >= removedAtMs) throw new HttpError('operation_removed')
-      const { key, usage, deadline } = ctx.state
+      const { key, deadline } = ctx.state
       if (!key) throw new Error('An operation was called without authentication')
       const pauseDeadline: Call['pauseDeadline'] = (work) => deadline.pauseDuring(work)
-      const response = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, ...(usage && { usage }), signal, pauseDeadline }))
+      const response = await deadline.race((signal) => handle(ctx, { params, keyId: key.keyId, signal, pauseDeadline }))
       if (response.headers) setHeaders(ctx, response.headers)
       if (response.json === undefined) ctx.status = response.status
       else respondWithJson(ctx, response.status, response.json)
