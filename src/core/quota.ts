@@ -83,18 +83,12 @@ export interface Quota extends Readonly<Record<WindowName, WindowQuota>> {
   readonly binding: WindowQuota
 }
 
-/** The usage of a window. Unlike in a `Quota`, the window ends at its actual end even if the key is banned. */
-export interface WindowUsage extends WindowQuota {
-  /** Requests charged, 0 or more. May exceed the limit. */
-  readonly used: number
-}
-
 /** The usage of a key as its owner and operators see it. */
 export interface QuotaUsage {
   /** As responses report it. */
   readonly quota: Quota
-  /** The current windows. During a ban, no requests remain. */
-  readonly windows: Readonly<Record<WindowName, WindowUsage>>
+  /** The windows with their actual ends and the requests charged, which may exceed the limit. During a ban, no requests remain. */
+  readonly windows: Readonly<Record<WindowName, WindowQuota & { readonly used: number }>>
   /** Strikes in the current minute. */
   readonly strikes: number
   /** Unix time in milliseconds at which the ban ends. Absent if the key is not banned. */
