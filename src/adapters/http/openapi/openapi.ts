@@ -105,7 +105,7 @@ export function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodO
     const { operationId, method, path, stability, deprecation, document } = spec
     const operation = {
       operationId,
-      ...(stability === 'stable' ? {} : { 'x-stability': stability, 'x-scalar-stability': stability }),
+      ...(stability === 'stable' ? {} : { 'x-stability': stability, 'x-badges': [{ name: stability }] }),
       ...document,
       ...(deprecation && { deprecated: true, 'x-sunset': deprecation.sunset }),
       responses: buildResponses(spec),
