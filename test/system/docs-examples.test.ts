@@ -46,6 +46,7 @@ function normalize(text: string): string {
     .replace(/cursor=[\w-]+/g, 'cursor=…')
     .replace(/(X-RateLimit-Reset|Retry-After): \d+/g, '$1: …')
     .replace(/;t=\d+/g, ';t=…')
+    .replace(/"resetsAt":"[^"]+"/g, '"resetsAt":"…"')
     .replace(/X-Request-Id: [\w-]+/g, 'X-Request-Id: …')
 }
 

@@ -68,6 +68,7 @@ export function buildOpenApiDocument({ serverUrl, plans, version }: OpenApiInput
       tags: [
         { name: 'pets', description: 'The animals of the store.' },
         { name: 'store', description: 'Orders for animals.' },
+        { name: 'account', description: 'Your API key.' },
       ],
       paths: buildPaths(OPERATIONS),
       components: {
@@ -106,7 +107,7 @@ export function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodO
     const { operationId, method, path, stability, deprecation, document } = spec
     const operation = {
       operationId,
-      ...(stability === 'stable' ? {} : { 'x-stability': stability, 'x-scalar-stability': stability }),
+      ...(stability === 'stable' ? {} : { 'x-stability': stability, 'x-badges': [{ name: stability }] }),
       ...document,
       ...(deprecation && { deprecated: true, 'x-sunset': deprecation.sunset }),
       responses: buildResponses(spec),
