@@ -7,17 +7,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 options=(--build-arg "REVISION=$(git rev-parse HEAD 2> /dev/null || echo unknown)")
 
-has_image() { docker image inspect "$1" > /dev/null 2>&1; }
-
 # Usage: choose_base ARGUMENT RECIPE
 choose_base() {
-  local official substitute image=${!1:-}
+  local official image
   official=$(sed -n "s/^ARG $1=//p" Dockerfile)
-  if [ -z "$image" ] && ! has_image "$official" && substitute=$(bash scripts/engines/image-name.sh "$2" 2> /dev/null); then
-    if has_image "$substitute"; then image=$substitute; fi
-  fi
-  echo "$1: ${image:-$official}" >&2
-  if [ -n "$image" ]; then options+=(--build-arg "$1=$image"); fi
+  image=${!1:-$(bash scripts/engines/choose-image.sh "$official" "$2")}
+  echo "$1: $image" >&2
+  options+=(--build-arg "$1=$image")
 }
 
 choose_base NODE_IMAGE node-build

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Sets up what the tests need: Redis, MongoDB (or a server that speaks its protocol), the base images of the Dockerfile, nginx, Chromium,
-# curl and Python 3.
+# Sets up what the tests need: Redis, MongoDB (or a server that speaks its protocol), the base images of the Dockerfile, nginx,
+# Docker Compose, Chromium, curl and Python 3.
 # Everything stays on the machine for the next run. If nothing is missing, the script takes less than a second.
-#   - If Docker responds, it pulls the official images, or those that REDIS_IMAGE, MONGODB_IMAGE, NODE_IMAGE and RUNTIME_IMAGE name.
+#   - If Docker responds, it pulls the official images, or those that REDIS_IMAGE, MONGODB_IMAGE, NGINX_IMAGE, NODE_IMAGE and
+#     RUNTIME_IMAGE name.
 #   - On Debian as root, it also installs packages, starts dockerd, and builds the images that it cannot pull.
 #   - With ENGINES=found-only, it does nothing.
 # DOCKERD_LOG is the log file of the dockerd that it starts (default: /var/log/petstore-test-dockerd.log).
@@ -115,8 +116,11 @@ if [ -z "$why_not" ]; then
   fi
 fi
 
+docker compose version > /dev/null 2>&1 || [ -n "$why_not" ] || step 'installing Docker Compose' bash "$recipes/install-compose.sh"
+
 docker_responds || skip "Docker does not respond, and $why_not"
 set_up_image "${REDIS_IMAGE:-}" redis:7 redis
 set_up_image "${MONGODB_IMAGE:-}" mongo:8 mongodb-wire
+set_up_image "${NGINX_IMAGE:-}" nginx:1.28 nginx
 set_up_image "${NODE_IMAGE:-}" node:24-trixie-slim node-build
 set_up_image "${RUNTIME_IMAGE:-}" gcr.io/distroless/nodejs24-debian13 node-runtime

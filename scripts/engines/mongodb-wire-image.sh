@@ -41,26 +41,13 @@ in_root() {
 
 as_postgres() { in_root setpriv --reuid=postgres --regid=postgres --clear-groups "$@"; }
 
-# apt knows which of its sources is Debian itself, but only after the first "apt-get update". Before that, read the source files.
-debian_mirror() {
-  local mirror
-  mirror=$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' 2> /dev/null |
-    awk -F'|' '$1 == "Debian" && $2 == "Debian" {print $3; exit}' || true)
-  if [ -z "$mirror" ]; then
-    mirror=$(cat /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2> /dev/null |
-      awk '/^URIs:/ {print $2; exit} /^deb / {for (i = 2; i <= NF; i++) if ($i ~ /:\/\//) {print $i; exit}}' || true)
-  fi
-  echo "$mirror"
-}
-
 go_is_new_enough() {
   local version
   version=$(GOTOOLCHAIN=local go env GOVERSION 2> /dev/null | sed 's/^go//') || return 1
   [ -n "$version" ] && [ "$(printf '%s\n' "$go_needed" "$version" | sort -V | head -n 1)" = "$go_needed" ]
 }
 
-mirror=${MIRROR:-$(debian_mirror)}
-[ -n "$mirror" ] || { echo 'No Debian mirror is configured on this machine: set MIRROR'; exit 1; }
+mirror=$(bash "$scripts/debian-mirror.sh")
 
 mkdir -p "$work"
 # If two runs build the image at the same time, the second one waits for the first and uses its image.

@@ -52,6 +52,12 @@ describe('scripts/set-up-engines.sh', () => {
     expect(setUp()).to.include({ status: 0, output: '' })
   })
 
+  it('installs Docker Compose if Docker does not have it', () => {
+    createFakeProgram('docker', '[ "$1" != compose ]')
+    createFakeProgram('scripts/engines/install-compose.sh')
+    expect(setUp()).to.include({ status: 0, calls: 'install-compose.sh \n' })
+  })
+
   it('pulls an official image that Docker does not have', () => {
     createFakeDocker({ lacks: 'redis:7|mongo:8|petstore-test/*', pulls: '*' })
     const { status, calls } = setUp()

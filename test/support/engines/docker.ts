@@ -27,7 +27,7 @@ export interface ImageChoice {
   readonly variable: string
   readonly official: string
   /** The recipe in scripts/engines. */
-  readonly recipe: 'mongodb-wire' | 'node-build' | 'node-runtime' | 'redis'
+  readonly recipe: 'mongodb-wire' | 'nginx' | 'node-build' | 'node-runtime' | 'redis'
 }
 
 export interface ContainerPlan {
