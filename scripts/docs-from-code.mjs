@@ -15,7 +15,7 @@ const TABLES = {
   plans: Object.entries(plans).map(([name, { limits }]) =>
     row(name[0].toUpperCase() + name.slice(1), limit(limits?.minute), limit(limits?.day)),
   ),
-  errors: Object.entries(ERROR_CATALOGUE).map(([code, { status, message }]) => row(`\`${code}\``, status, message)),
+  errors: Object.entries(ERROR_CATALOGUE).map(([code, { status, message }]) => row(`[\`${code}\`](#${code})`, status, message)),
   settings: formatSettingsTable().split('\n').slice(2),
 }
 

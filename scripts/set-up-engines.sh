@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Sets up what the tests need: Redis, MongoDB (or a server that speaks its protocol), the base images of the Dockerfile, nginx,
-# Docker Compose, Chromium, curl, openssl and Python 3.
+# Docker Compose, Chromium, curl, openssl, Python 3, and the client generators and HTTP clients of test/clients.
 # Everything stays on the machine for the next run. If nothing is missing, the script takes less than a second.
 #   - If Docker responds, it pulls the official images, or those that REDIS_IMAGE, MONGODB_IMAGE, NGINX_IMAGE, NODE_IMAGE and
 #     RUNTIME_IMAGE name.
-#   - On Debian as root, it also installs packages, starts dockerd, and builds the images that it cannot pull.
+#   - On Debian as root, it also installs packages and the client tools, starts dockerd, and builds the images that it cannot pull.
 #   - With ENGINES=found-only, it does nothing.
 # DOCKERD_LOG is the log file of the dockerd that it starts (default: /var/log/petstore-test-dockerd.log).
 # Exits with 1 if setting up failed, and with 0 otherwise, even if this machine cannot be set up.
@@ -15,9 +15,12 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # "su" without "-" keeps the PATH of 
 dockerd_log=${DOCKERD_LOG:-/var/log/petstore-test-dockerd.log}
 registry_responds_within_s=20
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+client_tools_log=$(mktemp)
+client_tools=
+trap 'rm -f "$log" "$client_tools_log"' EXIT
 
 skip() {
+  finish_client_tools
   echo "Engines: $1. Tests that need a missing engine are skipped."
   exit 0
 }
@@ -90,6 +93,21 @@ set_up_image() {
   step "building $image" bash "$recipes/$3-image.sh" "$image"
 }
 
+# Installs the client tools while the rest is set up.
+start_client_tools() {
+  bash "$recipes/client-tools.sh" is-installed && return
+  echo 'Engines: installing the client tools in the background ...'
+  bash "$recipes/client-tools.sh" install > "$client_tools_log" 2>&1 &
+  client_tools=$!
+}
+
+finish_client_tools() {
+  [ -n "$client_tools" ] || return 0
+  local pid=$client_tools
+  client_tools=
+  wait "$pid" || { cat "$client_tools_log" > "$log" && fail 'installing the client tools failed'; }
+}
+
 case ${ENGINES:-} in
   '') ;;
   found-only) skip 'not set up, because of ENGINES=found-only' ;;
@@ -105,9 +123,11 @@ if [ -z "$why_not" ]; then
   for program in redis-server nginx debootstrap curl openssl python3; do
     is_installed "$program" || packages+=("$program")
   done
+  python3 -c 'import ensurepip' 2> /dev/null || packages+=(python3-venv)
   [ -n "${CHROMIUM_PATH:-}" ] || is_installed chromium || packages+=(chromium)
   docker_responds || is_installed dockerd || packages+=(docker.io)
   [ ${#packages[@]} -eq 0 ] || step "installing ${packages[*]}" install_packages "${packages[@]}"
+  start_client_tools
   # Since Debian 13, docker.io does not contain the client.
   is_installed docker || step 'installing docker-cli' install_packages docker-cli
   if ! docker_responds; then
@@ -124,3 +144,4 @@ set_up_image "${MONGODB_IMAGE:-}" mongo:8 mongodb-wire
 set_up_image "${NGINX_IMAGE:-}" nginx:1.28 nginx
 set_up_image "${NODE_IMAGE:-}" node:24-trixie-slim node-build
 set_up_image "${RUNTIME_IMAGE:-}" gcr.io/distroless/nodejs24-debian13 node-runtime
+finish_client_tools

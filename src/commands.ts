@@ -2,6 +2,7 @@ import type { Commands } from './adapters/cli/program.js'
 import type { Config } from './config.js'
 import { readProcessConfig } from './config.js'
 import { SettingError } from './core/errors.js'
+import { readVersion } from './version.js'
 import type { CommandParts } from './wiring/parts.js'
 
 /** If `PORT` is 0, `petstore openapi` uses this port in the server URL of the document. */
@@ -15,11 +16,13 @@ export const COMMANDS: Commands = {
     await serve(config)
   },
 
+  readVersion,
+
   async renderOpenApi(format) {
     const { publicUrl, host, port, plans } = readProcessConfig('command')
     const { renderOpenApiDocument } = await import('./adapters/http/openapi/openapi.js')
     const { toServerUrl } = await import('./adapters/http/server/server-url.js')
-    return renderOpenApiDocument({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans }, format)
+    return renderOpenApiDocument({ serverUrl: publicUrl ?? toServerUrl(host, port || OPENAPI_PORT), plans, version: readVersion() }, format)
   },
 
   withApiKeyAdmin: (work) => withParts('keys', ({ apiKeyAdmin }) => work(apiKeyAdmin)),

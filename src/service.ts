@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -10,6 +9,7 @@ import { OperatorError, StoreUnavailable } from './core/errors.js'
 import { PLAN_NAMES } from './core/plan.js'
 import type { IssuedApiKey } from './core/use-cases/issue-api-key.js'
 import { EXIT_CODES, toOperatorMessage } from './exit.js'
+import { readVersion } from './version.js'
 import { makeContainer } from './wiring/container.js'
 import { ServiceParts } from './wiring/parts.js'
 
@@ -50,6 +50,7 @@ export async function serve(config: Config): Promise<void> {
   const adminUrl = await listenOrExplain(admin, config.adminHost, config.adminPort, 'ADMIN_')
   stopOnSignals(parts, config, [api, admin])
   const demoKeys = config.distributed ? [] : await issueDemoKeys(parts)
+  parts.demoSecrets.push(...demoKeys.map(({ secret }) => secret))
   const prepared = prepareBackingServices(parts)
   await Promise.race([prepared, delay(LISTEN_TIMEOUT_MS, undefined, { ref: false })])
   if (health.isDraining) return
@@ -61,11 +62,6 @@ export async function serve(config: Config): Promise<void> {
   // Nothing else contains the demo keys. Secrets must not be in the log.
   const mustNotify = demoKeys.length > 0 || process.stderr.isTTY
   if (mustNotify) process.stderr.write(formatStartUpNotice({ apiUrl, adminUrl, hasDocs: config.hasDocs, plans: config.plans, demoKeys }))
-}
-
-function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
-  return version
 }
 
 /** Retries until the backing services are available. Until then, the process listens, but is not ready. */

@@ -83,11 +83,12 @@ export interface Quota extends Readonly<Record<WindowName, WindowQuota>> {
   readonly binding: WindowQuota
 }
 
-/** The usage of a key as operators see it. */
+/** The usage of a key as its owner and operators see it. */
 export interface QuotaUsage {
+  /** As responses report it. */
   readonly quota: Quota
-  /** Requests charged in the current windows, 0 or more. May exceed the limits. */
-  readonly used: Readonly<Record<WindowName, number>>
+  /** The windows with their actual ends and the requests charged, which may exceed the limit. During a ban, no requests remain. */
+  readonly windows: Readonly<Record<WindowName, WindowQuota & { readonly used: number }>>
   /** Strikes in the current minute. */
   readonly strikes: number
   /** Unix time in milliseconds at which the ban ends. Absent if the key is not banned. */
@@ -189,8 +190,10 @@ export function reconcile(stored: QuotaState | undefined, rules: QuotaRules, at:
 export function toUsage(stored: QuotaState | undefined, rules: QuotaRules, at: Instant): QuotaUsage {
   const state = rollForward(stored, rules.ban, at)
   const { used, strikes, banLevel, bannedUntilMs } = state
-  if (!isBanned(state, at)) return { quota: toQuota(state, rules.limits, at), used, strikes, banLevel }
-  return { quota: toRejectedQuota(state, rules.limits, at).quota, used, strikes, banLevel, bannedUntilMs }
+  const current = toQuota(state, rules.limits, at)
+  const quota = isBanned(state, at) ? toRejectedQuota(state, rules.limits, at).quota : current
+  const windows = mapWindows((name) => ({ ...current[name], used: used[name], remaining: quota[name].remaining }))
+  return { quota, windows, strikes, banLevel, ...(isBanned(state, at) ? { bannedUntilMs } : {}) }
 }
 
 /** Lifts the ban and forgets strikes and earlier bans. Usage stays. */

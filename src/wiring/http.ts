@@ -8,41 +8,58 @@ import { traceRequests } from '../adapters/http/middleware/trace-requests.js'
 import { makeCursors } from '../adapters/http/operations/cursor.js'
 import { makeOperations } from '../adapters/http/operations/operations.js'
 import { CachedApiKeyVerifier } from '../adapters/memory/cached-api-key-verifier.js'
+import { CachedUsageReader } from '../adapters/memory/cached-usage-reader.js'
 import type { Config } from '../config.js'
 import { makeAdmit } from '../core/use-cases/admit.js'
 import { makeAuthenticate } from '../core/use-cases/authenticate.js'
+import { makeShowOwnUsage } from '../core/use-cases/show-own-usage.js'
+import { readVersion } from '../version.js'
 import type { BackingService } from './tokens.js'
 import { TOKENS } from './tokens.js'
 
 /** The API and the admin server. */
 export function httpModule(config: Config): ContainerModule {
   const { plans, publicUrl = '', cursorSecrets = [randomBytes(32).toString('hex')] } = config
+  const demoSecrets: string[] = []
+  const settings = { ...config, publicUrl, demoSecrets, version: readVersion() }
   return new ContainerModule(({ bind }) => {
     bind(TOKENS.metrics).toResolvedValue(() => new Metrics())
     bind(TOKENS.health).toResolvedValue(
       (dependencies: BackingService[] = []) => new Health(dependencies),
       [{ isMultiple: true, optional: true, serviceIdentifier: TOKENS.backingServices }],
     )
+    bind(TOKENS.apiKeyVerifier).toResolvedValue(
+      (secrets, apiKeyStore, failedAuthentications, clock) =>
+        new CachedApiKeyVerifier({ secrets, apiKeyStore, failedAuthentications, clock }),
+      [TOKENS.secrets, TOKENS.apiKeyStore, TOKENS.failedAuthentications, TOKENS.clock],
+    )
     bind(TOKENS.admit).toResolvedValue(
-      (secrets, apiKeyStore, failedAuthentications, quotas, clock) => {
-        const apiKeyVerifier = new CachedApiKeyVerifier({ secrets, apiKeyStore, failedAuthentications, clock })
-        return makeAdmit({ authenticate: makeAuthenticate({ apiKeyVerifier, failedAuthentications }), apiKeyVerifier, quotas, plans })
+      (apiKeyVerifier, failedAuthentications, quotas) =>
+        makeAdmit({ authenticate: makeAuthenticate({ apiKeyVerifier, failedAuthentications }), apiKeyVerifier, quotas, plans }),
+      [TOKENS.apiKeyVerifier, TOKENS.failedAuthentications, TOKENS.quotas],
+    )
+    bind(TOKENS.showOwnUsage).toResolvedValue(
+      (apiKeyVerifier, failedAuthentications, reader, clock) => {
+        const authenticate = makeAuthenticate({ apiKeyVerifier, failedAuthentications })
+        return makeShowOwnUsage({ authenticate, apiKeyVerifier, usageReader: new CachedUsageReader(reader, clock), plans })
       },
-      [TOKENS.secrets, TOKENS.apiKeyStore, TOKENS.failedAuthentications, TOKENS.quotas, TOKENS.clock],
+      [TOKENS.apiKeyVerifier, TOKENS.failedAuthentications, TOKENS.usageReader, TOKENS.clock],
     )
     bind(TOKENS.operations).toResolvedValue(
       (pets, petIds, orders, idempotency) =>
         makeOperations({ pets, petIds, orders, idempotency, cursors: makeCursors(cursorSecrets), publicUrl }),
       [TOKENS.pets, TOKENS.petIds, TOKENS.orders, TOKENS.idempotency],
     )
+    bind(TOKENS.demoSecrets).toConstantValue(demoSecrets)
     bind(TOKENS.api).toResolvedValue(
-      (operations, admit, failedAuthentications, clock, health, metrics, log, tracing) => {
-        const deps = { ...config, publicUrl, operations, admit, failedAuthentications, clock, health, metrics, log }
+      (operations, admit, showOwnUsage, failedAuthentications, clock, health, metrics, log, tracing) => {
+        const deps = { ...settings, operations, admit, showOwnUsage, failedAuthentications, clock, health, metrics, log }
         return makeApp({ ...deps, traceRequests: tracing && traceRequests(tracing) }).callback()
       },
       [
         TOKENS.operations,
         TOKENS.admit,
+        TOKENS.showOwnUsage,
         TOKENS.failedAuthentications,
         TOKENS.clock,
         TOKENS.health,

@@ -26,6 +26,7 @@ export function memoryModule({ plans, hasSampleData }: Config): ContainerModule 
     )
     bind(TOKENS.quotas).toService(MemoryQuotaStore)
     bind(TOKENS.quotaControl).toService(MemoryQuotaStore)
+    bind(TOKENS.usageReader).toService(MemoryQuotaStore)
     bind(TOKENS.failedAuthentications).toResolvedValue(
       (clock) => new MemoryFailedAuthentications(plans.failedAuthenticationsPerMinute, clock),
       [TOKENS.clock],

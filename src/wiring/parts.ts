@@ -19,6 +19,8 @@ export class ServiceParts {
   @inject(TOKENS.api) readonly api!: RequestListener
   @inject(TOKENS.adminApi) readonly adminApi!: RequestListener
   @inject(TOKENS.apiKeyAdmin) readonly apiKeyAdmin!: ApiKeyAdmin
+  /** The docs page offers the first of them. */
+  @inject(TOKENS.demoSecrets) readonly demoSecrets!: string[]
   @injectAll(TOKENS.backingServices) readonly backingServices!: readonly BackingService[]
 }
 

@@ -60,6 +60,7 @@ export function redisModule({ plans, expectedReplicas }: Config, { redisUrl, red
       [redis, clock, ReplicaRegistry, log, RedisMetrics, TOKENS.metrics],
     )
     bind(TOKENS.quotas).toResolvedValue((quotas) => new RejectionCache(quotas), [FallbackQuotaStore])
+    bind(TOKENS.usageReader).toService(FallbackQuotaStore)
     bind(TOKENS.quotaControl).toResolvedValue((connection) => new RedisQuotaControl(connection), [redis])
     bind(TOKENS.failedAuthentications).toResolvedValue(
       (connection, systemClock) => new RedisFailedAuthentications(connection, plans.failedAuthenticationsPerMinute, systemClock),

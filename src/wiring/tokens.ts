@@ -13,6 +13,7 @@ import type { RedisConnection } from '../adapters/redis/redis-connection.js'
 import type { Purpose } from '../config.js'
 import type { ApiKeySecrets } from '../core/ports/api-key-secrets.js'
 import type { ApiKeyStore } from '../core/ports/api-key-store.js'
+import type { ApiKeyVerifier } from '../core/ports/api-key-verifier.js'
 import type { Clock } from '../core/ports/clock.js'
 import type { FailedAuthentications } from '../core/ports/failed-authentications.js'
 import type { IdempotencyStore } from '../core/ports/idempotency-store.js'
@@ -21,8 +22,10 @@ import type { PetIds } from '../core/ports/pet-ids.js'
 import type { PetStore } from '../core/ports/pet-store.js'
 import type { QuotaControl } from '../core/ports/quota-control.js'
 import type { QuotaStore } from '../core/ports/quota-store.js'
+import type { UsageReader } from '../core/ports/usage-reader.js'
 import type { Admit } from '../core/use-cases/admit.js'
 import type { Seed } from '../core/use-cases/seed.js'
+import type { ShowOwnUsage } from '../core/use-cases/show-own-usage.js'
 
 /** A server that the process uses, such as a database. */
 export interface BackingService extends Dependency {
@@ -57,6 +60,7 @@ export const TOKENS = {
   apiKeyStore: token<ApiKeyStore>('apiKeyStore'),
   quotas: token<QuotaStore>('quotas'),
   quotaControl: token<QuotaControl>('quotaControl'),
+  usageReader: token<UsageReader>('usageReader'),
   failedAuthentications: token<FailedAuthentications>('failedAuthentications'),
   /** Bound once per backing service. Not bound in embedded mode, which has none. */
   backingServices: token<BackingService>('backingServices'),
@@ -70,7 +74,11 @@ export const TOKENS = {
   // Bound by http.ts.
   health: token<Health>('health'),
   metrics: token<Metrics>('metrics'),
+  apiKeyVerifier: token<ApiKeyVerifier>('apiKeyVerifier'),
   admit: token<Admit>('admit'),
+  /** Empty until the service issues demo keys, which it does only in embedded mode. */
+  demoSecrets: token<string[]>('demoSecrets'),
+  showOwnUsage: token<ShowOwnUsage>('showOwnUsage'),
   operations: token<readonly Operation[]>('operations'),
   api: token<RequestListener>('api'),
   adminApi: token<RequestListener>('adminApi'),

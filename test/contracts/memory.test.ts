@@ -26,6 +26,7 @@ import { describePetIds } from './pet-ids.contract.js'
 import { describePetStore } from './pet-store.contract.js'
 import { describeQuotaControl } from './quota-control.contract.js'
 import { describeQuotaStore } from './quota-store.contract.js'
+import { describeUsageReader } from './usage-reader.contract.js'
 import { rejection } from './rejection.js'
 import { describeSeedStore } from './seed-store.contract.js'
 
@@ -69,6 +70,10 @@ describeQuotaControl(
   },
   outage,
 )
+describeUsageReader('in memory', async (clock) => {
+  const store = new MemoryQuotaStore(clock)
+  return opened({ reader: store, quotas: store, control: store })
+})
 describeFailedAuthentications(
   'in memory',
   async (perMinute, clock) =>

@@ -15,6 +15,7 @@ import { describeFailedAuthentications } from './failed-authentications.contract
 import type { OpenAdapter, Outage } from './open-adapter.js'
 import { describeQuotaControl } from './quota-control.contract.js'
 import { describeQuotaStore } from './quota-store.contract.js'
+import { describeUsageReader } from './usage-reader.contract.js'
 
 /** A server of this file, emptied before each test. */
 let redis: OwnEngine
@@ -45,6 +46,15 @@ describe('on a real Redis', function () {
   describeQuotaControl(
     'in Redis',
     (clock) => open(clock, (connection) => ({ quotas: withCache(connection, clock), control: new RedisQuotaControl(connection) })),
+    outage,
+  )
+  describeUsageReader(
+    'in Redis, with the fallback',
+    (clock) =>
+      open(clock, (connection) => {
+        const store = withFallback(connection, clock)
+        return { reader: store, quotas: new RejectionCache(store), control: new RedisQuotaControl(connection) }
+      }),
     outage,
   )
   describeFailedAuthentications(

@@ -12,6 +12,7 @@ import { makeUnbanApiKey } from '../../src/core/use-cases/unban-api-key.js'
 import { anApiKey, somePlans, someQuotaRules } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
+import { readUsed } from '../support/read-used.js'
 import { takeOne } from '../support/take-one.js'
 
 const LIMITS = { minute: 5, day: 50 }
@@ -112,7 +113,7 @@ describe('showing the usage of a key', () => {
     await takeOne(quotas, 'key_one', someQuotaRules())
     const { key, usage } = await showUsage('key_one')
     expect(key).to.include({ keyId: 'key_one', plan: 'pro' })
-    expect(usage).to.deep.include({ used: { minute: 1, day: 1 } })
+    expect(readUsed(usage)).to.deep.equal([1, 1])
     expect(usage.quota.minute).to.include({ limit: 300, remaining: 299 })
   })
 

@@ -3,6 +3,7 @@ import type { QuotaState, UsageDelta } from '../../src/core/quota.js'
 import { decide, isStale, reconcile, toUsage, unban } from '../../src/core/quota.js'
 import { getWindowNumber } from '../../src/core/window.js'
 import { someBanRules, someQuotaRules } from '../support/builders.js'
+import { readUsed } from '../support/read-used.js'
 
 const MIDNIGHT_MS = Date.UTC(2026, 10, 23)
 const NOON_MS = MIDNIGHT_MS + 12 * 3_600_000
@@ -140,17 +141,31 @@ describe('the key version of a state', () => {
 
 describe('the usage of a key', () => {
   it('is 0 without a state', () => {
-    const { quota, ...usage } = toUsage(undefined, FREE, NOON)
-    expect(usage).to.deep.equal({ used: { minute: 0, day: 0 }, strikes: 0, banLevel: 0 })
+    const { quota, windows, ...usage } = toUsage(undefined, FREE, NOON)
+    expect(usage).to.deep.equal({ strikes: 0, banLevel: 0 })
+    expect(windows).to.deep.equal({ minute: { ...quota.minute, used: 0 }, day: { ...quota.day, used: 0 } })
     expect([quota.minute.remaining, quota.day.remaining]).to.deep.equal([60, 1000])
   })
 
   it('is the number of requests charged in the current windows, even if it exceeds the limits', () => {
     const state = aState({ used: { minute: 70, day: 100 }, strikes: 5, firstRejectionMs: NOON_MS })
-    const { quota, ...usage } = toUsage(state, FREE, NOON)
-    expect(usage).to.deep.equal({ used: { minute: 70, day: 100 }, strikes: 5, banLevel: 0 })
-    expect([quota.minute.remaining, quota.day.remaining]).to.deep.equal([0, 900])
-    expect(toUsage(state, FREE, at(NOON_MS + 60_000))).to.deep.include({ used: { minute: 0, day: 100 }, strikes: 0 })
+    const usage = toUsage(state, FREE, NOON)
+    expect(usage).to.include({ strikes: 5, banLevel: 0 })
+    expect(usage.windows).to.deep.nested.include({ minute: { ...usage.quota.minute, used: 70 }, day: { ...usage.quota.day, used: 100 } })
+    expect([usage.quota.minute.remaining, usage.quota.day.remaining]).to.deep.equal([0, 900])
+    const later = toUsage(state, FREE, at(NOON_MS + 60_000))
+    expect([readUsed(later), later.strikes]).to.deep.equal([[0, 100], 0])
+  })
+
+  it('has the actual end of each window during a ban, with 0 requests remaining, although the quota has the end of the ban', () => {
+    const state = aState({ bannedUntilMs: NOON_MS + 300_000, banLevel: 3 })
+    const { windows, quota } = toUsage(state, FREE, NOON)
+    const current = toUsage(aState(), FREE, NOON).quota
+    expect(windows).to.deep.equal({
+      minute: { limit: 60, used: 10, remaining: 0, resetSeconds: current.minute.resetSeconds },
+      day: { limit: 1000, used: 100, remaining: 0, resetSeconds: MIDNIGHT_MS / 1000 + 86_400 },
+    })
+    expect(quota.minute.resetSeconds).to.equal(NOON_MS / 1000 + 300)
   })
 
   it('includes a ban until its last millisecond, with 0 requests remaining, and its level until it is forgotten', () => {

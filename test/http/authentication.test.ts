@@ -23,7 +23,7 @@ describe('authentication', () => {
     it(`accepts the scheme ${scheme}`, async () => expect(await withAuthorization(`${scheme} ${key}`)).to.have.property('status', 200))
   }
 
-  for (const path of ['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1', '/v1/', '/v1/none']) {
+  for (const path of ['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/usage', '/v1', '/v1/', '/v1/none']) {
     it(`is required at ${path}, whether the path exists or not`, async () => {
       expectError(await api.send(path), 401, 'missing_api_key')
       expectError(await api.send(path, { key: 'rubbish' }), 401, 'invalid_api_key')

@@ -8,7 +8,7 @@ describe('an error', () => {
 
   for (const path of [
     ...'/v1 /v1/ /v1/none /v1/Pets /v1/PETS /v1/pets/ /v1//pets /v1/pets/1/ /v1/pets/1/2 /v1/pets%2F1 /v1/%70ets'.split(' '),
-    ...'/v1/store /v1/store/orders/ /v1/store/Orders /v1/store/orders/1 /v1/store/order /v1/pets.json'.split(' '),
+    ...'/v1/store /v1/store/orders/ /v1/store/Orders /v1/store/orders/1 /v1/store/order /v1/pets.json /v1/usage/'.split(' '),
     ...'/v1/../livez /v1/pets;x=1'.split(' '),
   ]) {
     it(`is 404 for ${path}`, async () => void expectError(await api.call(path), 404, 'not_found'))
@@ -36,7 +36,7 @@ describe('an error', () => {
   ]) {
     it(`is 406, but still in JSON, for Accept: ${accept}`, async () => {
       const headers = { accept }
-      for (const path of ['/v1/pets', '/v1/pets/1', '/v1/store/orders']) {
+      for (const path of ['/v1/pets', '/v1/pets/1', '/v1/store/orders', '/v1/usage']) {
         expectError(await api.call(path, { headers }), 406, 'not_acceptable')
       }
       expectError(await api.call('/v1/pets', { method: 'POST', headers, body: {} }), 406, 'not_acceptable')

@@ -6,6 +6,7 @@ import { ERROR_CATALOGUE } from '../../src/adapters/http/errors/error-catalogue.
 import { ERROR_RESPONSES } from '../../src/adapters/http/openapi/error-responses.js'
 import { buildOpenApiDocument } from '../../src/adapters/http/openapi/openapi.js'
 import { listen, makeServer } from '../../src/adapters/http/server/server.js'
+import { readVersion } from '../../src/version.js'
 import { readConfig } from '../../src/config.js'
 import { expectError } from '../support/responses.js'
 import { send, useApi, withApi } from '../support/api.js'
@@ -66,7 +67,8 @@ function listNodes(value: unknown, pointer = ''): [string, Readonly<Record<strin
   return [[pointer, value as Readonly<Record<string, unknown>>], ...below]
 }
 
-const build = (serverUrl: string) => buildOpenApiDocument({ serverUrl, plans: readConfig({}).plans }) as unknown as Document
+const build = (serverUrl: string) =>
+  buildOpenApiDocument({ serverUrl, plans: readConfig({}).plans, version: '0.0.0' }) as unknown as Document
 
 async function getServerUrls(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string[]> {
   const { servers } = (await send(url, '/openapi.json', { headers })).json as Document
@@ -105,9 +107,9 @@ describe('the OpenAPI document', () => {
       return operation ? [[request, operation] as [SweepResult, OperationObject]] : []
     })
 
-  it('is an OpenAPI 3.1 document of this version, with the four operations', () => {
+  it('is an OpenAPI 3.1 document of this version, with the five operations', () => {
     expect(document).to.include({ openapi: '3.1.0' })
-    expect(document.info.version).to.equal('1.0.0')
+    expect(document.info.version).to.equal(readVersion())
     const listed = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId }]) => `${method} ${path} ${operationId}`),
     )
@@ -116,6 +118,7 @@ describe('the OpenAPI document', () => {
       'post /pets createPet',
       'get /pets/{petId} getPet',
       'get /store/orders listOrders',
+      'get /usage getUsage',
     ])
   })
 
@@ -182,6 +185,7 @@ describe('the OpenAPI document', () => {
       createPet: ['201', '400', '401', '415', '422', '429', '503', 'default'],
       getPet: ['200', '400', '401', '404', '410', '429', '503', 'default'],
       listOrders: ['200', '400', '401', '429', '503', 'default'],
+      getUsage: ['200', '400', '401', '429', '503', 'default'],
     })
     for (const { responses } of listOperations()) {
       for (const [status, response] of Object.entries(responses)) {
@@ -244,7 +248,8 @@ describe('the OpenAPI document', () => {
   })
 
   it('leaves responses open, so that new fields and error codes break no client', () => {
-    for (const name of ['Pet', 'Order', 'Error']) expect(document.components.schemas[name]).to.not.have.property('additionalProperties')
+    for (const name of ['Pet', 'Order', 'Usage', 'WindowUsage', 'Ban', 'Error'])
+      expect(document.components.schemas[name]).to.not.have.property('additionalProperties')
     const code = document.components.schemas['Error']?.properties['code']
     expect(code).to.not.have.property('enum')
     expect(code?.['x-extensible-enum']).to.have.members(Object.keys(ERROR_CATALOGUE))
@@ -305,12 +310,13 @@ describe('the OpenAPI document', () => {
     expect([description, example]).to.not.include(undefined)
   })
 
-  it('marks the same operations as experimental and as deprecated as the responses do', () => {
+  it('marks the same operations as beta, as experimental and as deprecated as the responses do', () => {
     for (const [{ response: actual }, operation] of listRequestedOperations()) {
       expect(actual.headers['x-stability']).to.equal(operation['x-stability'])
       expect('deprecation' in actual.headers).to.equal(operation.deprecated === true)
     }
     expect(document.paths['/store/orders']?.['get']).to.include({ 'x-stability': 'experimental' })
+    expect(document.paths['/usage']?.['get']).to.include({ 'x-stability': 'beta' })
     expect(document.paths['/pets/{petId}']?.['get']).to.include({ deprecated: true, 'x-sunset': '2030-12-05' })
   })
 
@@ -320,7 +326,7 @@ describe('the OpenAPI document', () => {
 
   it('is not served if DOCS is off, and neither is the docs page', () =>
     withApi({ config: { hasDocs: false } }, async (own, key) => {
-      for (const path of ['/openapi.json', '/openapi.yaml', '/docs', '/docs/scalar.js', '/docs/start.js']) {
+      for (const path of ['/openapi.json', '/openapi.yaml', '/docs', '/docs/scalar.js', '/docs/start.js', '/docs/demo-key.json']) {
         expectError(await own.send(path), 404, 'not_found')
       }
       expect(await own.send('/v1/pets', { key })).to.include({ status: 200 })

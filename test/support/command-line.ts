@@ -19,6 +19,7 @@ export async function runProgram(args: readonly string[], commands: Partial<Comm
     throw new Error(`petstore ${args.join(' ')} must not run`)
   }
   const program = makeProgram({
+    readVersion: () => '0.0.0',
     serve: failUnexpectedly,
     renderOpenApi: failUnexpectedly,
     withApiKeyAdmin: failUnexpectedly,

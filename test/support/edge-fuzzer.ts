@@ -16,6 +16,7 @@ const TARGETS = [
   '/v1/pets',
   '/v1/pets',
   '/v1/pets/1',
+  '/v1/usage',
   '/v1/none',
   '/livez',
   '/docs/scalar.js',

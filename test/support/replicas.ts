@@ -82,7 +82,7 @@ export interface PrintedUsage {
   readonly minute: { readonly limit: number; readonly used: number; readonly remaining: number }
   readonly day: { readonly limit: number; readonly used: number; readonly remaining: number }
   readonly strikes: number
-  readonly bannedUntil?: string
+  readonly ban: { readonly endsAt: string } | null
   readonly banLevel: number
 }
 

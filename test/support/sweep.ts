@@ -57,6 +57,12 @@ const REQUESTS: readonly (readonly [string, Sent])[] = [
   ['/v1/store/orders', { method: 'OPTIONS' }],
   ['/v1/store/orders', { method: 'TRACE' }],
   ['/v1/store/orders', { headers: { accept: 'image/png' } }],
+  ['/v1/usage', {}],
+  ['/v1/usage', { method: 'HEAD' }],
+  ['/v1/usage', { method: 'OPTIONS' }],
+  ['/v1/usage', { method: 'POST' }],
+  ['/v1/usage?x=1', {}],
+  ['/v1/usage', { headers: { accept: 'image/png' } }],
   ['/v1/none', {}],
   ['/v1', { method: 'POST' }],
 ]

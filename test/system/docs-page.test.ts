@@ -20,6 +20,14 @@ interface Operation {
   readonly summary: string
 }
 
+/** The names of the samples on the page: the language and the library. */
+const SAMPLES = [
+  ['Shell', 'Curl'],
+  ['JavaScript', 'Fetch'],
+  ['Python', 'Requests'],
+  ['Go', 'NewRequest'],
+] as const
+
 describe('the docs page, in Chromium', function () {
   this.timeout(60_000)
 
@@ -49,23 +57,35 @@ describe('the docs page, in Chromium', function () {
 
     it('shows every operation of the OpenAPI document without a click', async () => {
       const operations = await listOperations()
-      expect(operations.map(({ operationId }) => operationId)).to.have.members(['listPets', 'createPet', 'getPet', 'listOrders'])
+      expect(operations.map(({ operationId }) => operationId)).to.have.members([
+        'listPets',
+        'createPet',
+        'getPet',
+        'listOrders',
+        'getUsage',
+      ])
       for (const each of operations) await waitForSection(page, each)
     })
 
-    it('marks only getPet as deprecated and only listOrders as experimental', async () => {
+    it('marks only getPet as deprecated, only listOrders as experimental and only getUsage as beta', async () => {
       for (const each of await listOperations()) {
         const section = await waitForSection(page, each)
         expect(await section.getByText(/^deprecated$/i).count(), each.operationId).to.equal(each.operationId === 'getPet' ? 1 : 0)
         expect(await section.getByText(/^experimental$/i).count(), each.operationId).to.equal(each.operationId === 'listOrders' ? 1 : 0)
+        expect(await section.getByText(/^beta$/i).count(), each.operationId).to.equal(each.operationId === 'getUsage' ? 1 : 0)
       }
     })
 
-    it('shows no null in its examples, because no response contains null', async () => {
+    it('shows no null in its examples except for a missing ban, because no other field of a response is null', async () => {
       for (const each of await listOperations()) {
         const section = await waitForSection(page, each)
-        await section.getByText('"status"').first().waitFor()
-        expect(await section.innerText(), each.operationId).to.not.match(/\bnull\b/)
+        const isUsage = each.operationId === 'getUsage'
+        await section
+          .getByText(isUsage ? '"ban"' : '"status"')
+          .first()
+          .waitFor()
+        const examples = (await section.innerText()).replace(isUsage ? /"ban":\s*null/ : '', '')
+        expect(examples, each.operationId).to.not.match(/\bnull\b/)
       }
     })
 
@@ -76,18 +96,42 @@ describe('the docs page, in Chromium', function () {
     })
   })
 
-  it('sends a request with a demo key, and shows the pets in the response', async () => {
+  it('sends a request with the demo key that it has filled in, and shows the pets in the response', async () => {
     const { page } = await openDocs()
-    const response = await listPets(page, service.keys.free)
+    const response = await listPets(page)
     expect(await response.request().headerValue('authorization')).to.equal(`Bearer ${service.keys.free}`)
     await page.getByRole('dialog').getByText('200 OK').waitFor()
     await page.getByRole('dialog').getByText('"Rex"').waitFor()
   })
 
+  it('fills in no key if the service does not listen on a loopback address', async () => {
+    const open = await startService({ HOST: '0.0.0.0' })
+    const { page } = await openDocs({ from: `http://127.0.0.1:${new URL(open.url).port}` })
+    const input = page.getByPlaceholder('Token').filter({ visible: true })
+    await input.waitFor()
+    expect(await input.inputValue()).to.equal('')
+  })
+
+  it('shows a sample in curl, JavaScript, Python and Go for every operation, with its URL and the demo key', async () => {
+    const { page } = await openDocs()
+    for (const each of await listOperations()) {
+      const section = await waitForSection(page, each)
+      for (const [language, library] of SAMPLES) {
+        await section.getByTestId('client-picker').click()
+        await page.getByRole('group', { name: language, exact: true }).getByRole('option', { name: library, exact: true }).click()
+        await section.getByTestId('client-picker').getByText(`${language} ${library}`).waitFor()
+        const url = `${service.url}/v1${each.path.replaceAll(/\{\w+\}/g, '1')}`
+        const sample = section.locator('.scalar-card').filter({ hasText: url })
+        await sample.waitFor()
+        expect(await sample.innerText(), each.operationId).to.match(new RegExp(`Authorization\\W+Bearer ${service.keys.free}`))
+      }
+    }
+  })
+
   it('sends requests to its own origin, even if the server URL of the document has a different one', async () => {
     const { page, problems } = await openDocs({ from: `http://localhost:${new URL(service.url).port}` })
     expect((await service.send('/openapi.json')).json.servers[0].url).to.equal(`${service.url}/v1`)
-    await listPets(page, service.keys.free)
+    await listPets(page)
     await page.getByRole('dialog').getByText('200 OK').waitFor()
     expect(problems).to.deep.equal([])
   })
@@ -95,8 +139,10 @@ describe('the docs page, in Chromium', function () {
   it('requests nothing from another origin and does not violate its policy, from opening to the response of a request', async () => {
     const { page, requested, problems } = await openDocs()
     await loadWholePage(page)
-    await listPets(page, service.keys.free)
-    const own = ['/docs', '/docs/scalar.js', '/docs/start.js', '/openapi.json', '/v1/pets'].map((path) => service.url + path)
+    await listPets(page)
+    const own = ['/docs', '/docs/scalar.js', '/docs/start.js', '/docs/demo-key.json', '/openapi.json', '/v1/pets'].map(
+      (path) => service.url + path,
+    )
     expect(requested).to.include.members(own)
     expect(requested.filter(isOtherOrigin)).to.deep.equal([])
     expect(problems).to.deep.equal([])
@@ -105,7 +151,7 @@ describe('the docs page, in Chromium', function () {
   it('requests nothing from another origin even if its policy allows it', async () => {
     const { page, requested } = await openDocs({ bypassCSP: true })
     await loadWholePage(page)
-    await listPets(page, service.keys.free)
+    await listPets(page)
     expect(requested).to.include(`${service.url}/v1/pets`)
     expect(requested.filter(isOtherOrigin)).to.deep.equal([])
   })
@@ -141,9 +187,8 @@ describe('the docs page, in Chromium', function () {
     )
   }
 
-  /** Enters the key and sends listPets from the page. */
-  async function listPets(page: Page, key: string): Promise<Response> {
-    await page.getByPlaceholder('Token').filter({ visible: true }).fill(key)
+  /** Sends listPets from the page. */
+  async function listPets(page: Page): Promise<Response> {
     await page.getByRole('button', { name: 'Test Request (get /pets)', exact: true }).click()
     const [received] = await Promise.all([
       page.waitForResponse((response) => response.url().startsWith(`${origin}/v1/pets`)),

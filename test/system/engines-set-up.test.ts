@@ -19,7 +19,9 @@ describe('scripts/set-up-engines.sh', () => {
     cpSync('scripts', join(folder, 'scripts'), { recursive: true })
     createFakeProgram('id', 'echo 0')
     createFakeProgram('docker', '')
-    for (const installed of ['redis-server', 'nginx', 'debootstrap', 'curl', 'openssl', 'python3', 'chromium', 'dockerd', 'apt-get'])
+    createFakeProgram('python3', '')
+    createFakeProgram('scripts/engines/client-tools.sh', '')
+    for (const installed of ['redis-server', 'nginx', 'debootstrap', 'curl', 'openssl', 'chromium', 'dockerd', 'apt-get'])
       createFakeProgram(installed)
   })
 
@@ -41,6 +43,27 @@ describe('scripts/set-up-engines.sh', () => {
   it('does not install Chromium if CHROMIUM_PATH is set', () => {
     rmSync(join(folder, 'chromium'))
     expect(setUp({ CHROMIUM_PATH: '/opt/chromium' })).to.include({ status: 0, calls: '' })
+  })
+
+  it('installs venv if Python 3 lacks it', () => {
+    createFakeProgram('python3', 'exit 1')
+    const { status, calls } = setUp()
+    expect(status).to.equal(0)
+    expect(calls).to.match(/^apt-get .* install --no-install-recommends python3-venv$/m)
+  })
+
+  it('installs the client tools while it sets up the rest, and waits for them', () => {
+    const wait = `while [ ! -e ${folder}/inspected ]; do sleep 0.1; done`
+    createFakeProgram('docker', `[ "$1" = version ] || : > ${folder}/inspected`)
+    createFakeProgram('scripts/engines/client-tools.sh', `[ "$1" = install ] || exit 1; ${wait}; sleep 0.5; record "$@"`)
+    expect(setUp()).to.include({ status: 0, calls: 'client-tools.sh install\n' })
+  })
+
+  it('fails with the end of the log if the client tools cannot be installed', () => {
+    createFakeProgram('scripts/engines/client-tools.sh', '[ "$1" = install ] || exit 1; echo planted; exit 1')
+    const { status, output } = setUp()
+    expect(status).to.equal(1)
+    expect(output).to.match(/installing the client tools failed\. The end of the log:\nplanted\n.*ENGINES=found-only/s)
   })
 
   it('starts dockerd if Docker does not respond: it keeps running and writes to its own log', () => {

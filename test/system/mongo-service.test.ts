@@ -64,6 +64,12 @@ describe('two processes of the service on one MongoDB', () => {
     }
   })
 
+  it('offer no demo key on their docs pages', async () => {
+    for (const service of services) {
+      expect(await service.send('/docs/demo-key.json')).to.deep.include({ status: 200, json: {} })
+    }
+  })
+
   it('accept each other’s cursors', async () => {
     await postPet(services[0], key, 'First of two')
     await postPet(services[0], key, 'Second of two')

@@ -111,7 +111,7 @@ describe('nginx with config/nginx.conf', function () {
       const listed = readFileSync('docs/api/errors.md', 'utf8')
       const pairs = [...codes.matchAll(/(\d{3}|default) (\w+);/g)].map(([, status = '', code = '']) => [status, code] as const)
       expect(pairs).to.have.length(7)
-      for (const [status, code] of pairs) expect(listed).to.include(`| \`${code}\` | ${status === 'default' ? 500 : status} |`)
+      for (const [status, code] of pairs) expect(listed).to.include(`| [\`${code}\`](#${code}) | ${status === 'default' ? 500 : status} |`)
     })
   })
 

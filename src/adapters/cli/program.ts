@@ -5,6 +5,8 @@ import type { SeedCommandDeps } from './seed-command.js'
 import { makeSeedCommand } from './seed-command.js'
 
 export interface Commands extends KeysCommandDeps, SeedCommandDeps {
+  /** Returns the version of the package. */
+  readonly readVersion: () => string
   /** Serves until a signal stops it. */
   readonly serve: () => Promise<void>
   /** Returns the OpenAPI document as text. */
@@ -15,6 +17,7 @@ export interface Commands extends KeysCommandDeps, SeedCommandDeps {
 export function makeProgram(commands: Commands): Command {
   const program = new Command('petstore')
     .description('The Pet Store service. Settings are environment variables; docs/operations/settings.md describes them.')
+    .version(commands.readVersion(), '-V, --version', 'display the version')
     .addHelpText('afterAll', '\nExit codes: 0 success, 1 failure, 2 invalid usage or settings.')
 
   program.command('serve').description('serve the API until SIGTERM or SIGINT').action(commands.serve)

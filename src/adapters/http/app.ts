@@ -1,14 +1,14 @@
 import Koa from 'koa'
 import type { Logger } from 'pino'
-import type { Plans } from '../../core/plan.js'
 import type { Clock } from '../../core/ports/clock.js'
 import type { FailedAuthentications } from '../../core/ports/failed-authentications.js'
-import type { Admit } from '../../core/use-cases/admit.js'
 import type { RequestState, Middleware } from './pipeline/context.js'
+import type { DocsDeps } from './openapi/docs-routes.js'
 import { makeDocsRoutes } from './openapi/docs-routes.js'
 import type { Health } from './admin/health.js'
 import { makeHealthRoutes } from './admin/health.js'
 import type { Metrics } from './admin/metrics.js'
+import type { AdmissionDeps } from './middleware/admit-caller.js'
 import { admitCaller } from './middleware/admit-caller.js'
 import { gatherRequests } from './middleware/gather-requests.js'
 import { handleErrors, makeErrorLogger } from './middleware/handle-errors.js'
@@ -24,11 +24,9 @@ import type { Operation } from './operations/operation.js'
 import { isApiPath } from './operations/operation.js'
 import { makeRouting } from './pipeline/routing.js'
 
-export interface AppDeps {
+export interface AppDeps extends AdmissionDeps, DocsDeps {
   readonly operations: readonly Operation[]
-  readonly admit: Admit
   readonly failedAuthentications: FailedAuthentications
-  readonly plans: Plans
   readonly clock: Clock
   readonly health: Health
   readonly metrics: Metrics
@@ -36,7 +34,6 @@ export interface AppDeps {
   readonly traceRequests?: Middleware | undefined
   /** Empty if links are relative. */
   readonly publicUrl: string
-  readonly trustedProxyHops: number
   /** API requests that may be in flight at the same time. */
   readonly maxInFlight: number
   /** Whether `/docs` and the OpenAPI document are served. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/ports/clock.js'
 import type { QuotaControl } from '../../core/ports/quota-control.js'
 import type { QuotaStore, StaleKeyRecord } from '../../core/ports/quota-store.js'
+import type { UsageReader } from '../../core/ports/usage-reader.js'
 import type { BanRules, Charge, KeyVersion, Quota, QuotaRules, QuotaState, QuotaUsage, Verdict } from '../../core/quota.js'
 import { decide, expiresAtMs, hasStartedBan, isBanned, isStale, refund, toUsage, unban } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
@@ -11,7 +12,7 @@ import { ExpiringMap } from './expiring-map.js'
 const ANNOUNCED_MS = 60_000
 
 /** Applies the rules of the core to states in a map. A decision is atomic, because it is synchronous and a process has one thread. */
-export class MemoryQuotaStore implements QuotaStore, QuotaControl {
+export class MemoryQuotaStore implements QuotaStore, QuotaControl, UsageReader {
   readonly #states = new ExpiringMap<QuotaState>()
   readonly #announcedVersions = new ExpiringMap<number>()
 
@@ -29,7 +30,7 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
   async take(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<Verdict | StaleKeyRecord> {
     const at = this.#now(keyId)
     const stored = this.#states.get(keyId, at.nowMs)
-    const knownVersion = Math.max(stored?.keyVersion ?? 0, this.#announcedVersions.get(keyId, at.nowMs) ?? 0)
+    const knownVersion = this.#getKnownVersion(keyId, at)
     if (isStale(keyVersion, knownVersion)) return { kind: 'stale', knownVersion }
     const { verdict, state } = decide(stored, rules, at)
     if (hasStartedBan(stored, state)) this.onBan()
@@ -42,6 +43,11 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
     const { quota, state } = refund(this.#states.get(keyId, at.nowMs), charge, rules, at)
     this.#keep(keyId, state, rules.ban, at)
     return quota
+  }
+
+  async readUsage(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<QuotaUsage | StaleKeyRecord> {
+    const knownVersion = this.#getKnownVersion(keyId, this.#now(keyId))
+    return isStale(keyVersion, knownVersion) ? { kind: 'stale', knownVersion } : this.usage(keyId, rules)
   }
 
   async announce(keyId: string, version: number): Promise<void> {
@@ -66,6 +72,10 @@ export class MemoryQuotaStore implements QuotaStore, QuotaControl {
 
   #now(keyId: string): Instant {
     return { nowMs: this.clock.nowMs(), phaseSeconds: getMinutePhaseSeconds(keyId) }
+  }
+
+  #getKnownVersion(keyId: string, { nowMs }: Instant): number {
+    return Math.max(this.#states.get(keyId, nowMs)?.keyVersion ?? 0, this.#announcedVersions.get(keyId, nowMs) ?? 0)
   }
 
   #keep(keyId: string, state: QuotaState, ban: Pick<BanRules, 'forgetAfterMs'>, { nowMs }: Instant): void {

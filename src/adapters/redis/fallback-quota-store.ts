@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../core/ports/clock.js'
 import type { StaleKeyRecord } from '../../core/ports/quota-store.js'
-import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
+import type { UsageReader } from '../../core/ports/usage-reader.js'
+import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, QuotaUsage, Verdict } from '../../core/quota.js'
 import { decide, expiresAtMs, hasStartedBan, isStale, refund, toUsage } from '../../core/quota.js'
 import type { Instant, WindowNumbers } from '../../core/window.js'
 import { mapWindows } from '../../core/window.js'
@@ -25,7 +26,7 @@ export interface LocalDecisionListeners {
  * While Redis is unavailable, decides locally: this replica grants its share of each quota and reports the usage to Redis afterwards.
  * If Redis did not respond to a command, that request is not reported, because Redis may have counted it.
  */
-export class FallbackQuotaStore implements CacheableQuotaStore {
+export class FallbackQuotaStore implements CacheableQuotaStore, UsageReader {
   readonly #pendingUsage: PendingUsage
   /** The states that result from local decisions. They are kept after an outage, so that a share is granted only once per window. */
   readonly #states: LRUCache<string, QuotaState>
@@ -68,6 +69,17 @@ export class FallbackQuotaStore implements CacheableQuotaStore {
       if (requireOutage(error).maybeExecuted) return toUsage(this.#stateAt(keyId, rules), rules, this.now(keyId)).quota
       this.#addPending(keyId, toPending(rules, charge, { requests: -1 }))
       return this.#refundLocally(keyId, charge, rules)
+    }
+  }
+
+  async readUsage(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<QuotaUsage | StaleKeyRecord> {
+    try {
+      return await this.redis.readUsage(keyId, rules, keyVersion)
+    } catch (error) {
+      requireOutage(error)
+      const at = this.now(keyId)
+      const state = this.#stateAt(keyId, rules, at)
+      return isStale(keyVersion, state.keyVersion) ? { kind: 'stale', knownVersion: state.keyVersion } : toUsage(state, rules, at)
     }
   }
 

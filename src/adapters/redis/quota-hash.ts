@@ -61,8 +61,8 @@ export class QuotaHash {
   }
 
   /** Returns the state without changing it. */
-  peek(keyId: string, rules: QuotaRules): Promise<QuotaReply> {
-    return this.#execute(keyId, { operation: 'peek', rules: packRules(rules) })
+  peek(keyId: string, rules: QuotaRules, options: TakeOptions = {}): Promise<QuotaReply> {
+    return this.#execute(keyId, { operation: 'peek', rules: packRules(rules), options })
   }
 
   /** The outcome is `rejected` if the key is not banned. */

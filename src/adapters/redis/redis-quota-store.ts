@@ -1,7 +1,8 @@
 import type { Clock } from '../../core/ports/clock.js'
 import type { QuotaStore, StaleKeyRecord } from '../../core/ports/quota-store.js'
-import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, Verdict } from '../../core/quota.js'
-import { toRefundDelta, toUsage, toVerdict } from '../../core/quota.js'
+import type { UsageReader } from '../../core/ports/usage-reader.js'
+import type { Charge, KeyVersion, Quota, QuotaRules, QuotaState, QuotaUsage, Verdict } from '../../core/quota.js'
+import { isStale, toRefundDelta, toUsage, toVerdict } from '../../core/quota.js'
 import type { Instant } from '../../core/window.js'
 import { getMinutePhaseSeconds } from '../../core/window.js'
 import type { KnownStatesOptions, QuotaRedis } from './known-states.js'
@@ -21,10 +22,10 @@ export interface RedisQuotaStoreOptions extends KnownStatesOptions {
 }
 
 /**
- * Quotas that all replicas share: each decision is one round trip. Unlike the port, it throws `RedisUnavailable` during an outage, which
+ * Quotas that all replicas share: each decision is one round trip. Unlike the ports, it throws `RedisUnavailable` during an outage, which
  * `FallbackQuotaStore` handles.
  */
-export class RedisQuotaStore implements QuotaStore {
+export class RedisQuotaStore implements QuotaStore, UsageReader {
   readonly #sharedClock: SharedClock
   readonly #knownStates: KnownStates
 
@@ -66,6 +67,14 @@ export class RedisQuotaStore implements QuotaStore {
   async reconcile(keyId: string, rules: QuotaRules, report: Report): Promise<Quota> {
     const { at, state } = await this.#call(keyId, rules, report, (options) => this.redis.quotaHash.reconcile(keyId, rules, options))
     return toUsage(state, rules, at).quota
+  }
+
+  async readUsage(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<QuotaUsage | StaleKeyRecord> {
+    const { quotaHash } = this.redis
+    const { at, state } = await this.#call(keyId, rules, {}, (options) =>
+      options.isRepair ? quotaHash.reconcile(keyId, rules, options) : quotaHash.peek(keyId, rules, options),
+    )
+    return isStale(keyVersion, state.keyVersion) ? { kind: 'stale', knownVersion: state.keyVersion } : toUsage(state, rules, at)
   }
 
   /** Stops using Redis for a shard if its epoch is not the one that this replica knows. */

@@ -1,29 +1,27 @@
 import type { Cancellation } from '../cancellation.js'
 import type { ApiKey } from '../api-key.js'
-import { StoreUnavailable } from '../errors.js'
 import type { Plans } from '../plan.js'
 import { toQuotaRules } from '../plan.js'
 import type { ApiKeyVerifier } from '../ports/api-key-verifier.js'
 import type { QuotaStore } from '../ports/quota-store.js'
 import type { Quota, QuotaRules, Verdict } from '../quota.js'
-import type { Authenticate, Authentication, Credentials } from './authenticate.js'
+import type { Authenticate, Credentials, FailedAuthentication } from './authenticate.js'
+import { runWithCurrentRecord } from './authenticate.js'
 
-export type Admission =
-  | Exclude<Authentication, { readonly kind: 'verified' }>
-  | {
-      readonly kind: 'decided'
-      /** The verified key of the caller. */
-      readonly key: ApiKey
-      readonly verdict: Verdict
-      /**
-       * Refunds the request and resolves to the quota after the refund. Absent if nothing was charged: for a rejection, or a request that only
-       * shadow mode admits.
-       */
-      readonly refund?: () => Promise<Quota>
-    }
+/** The decision on a request with a verified key. */
+export interface DecidedRequest {
+  readonly kind: 'decided'
+  /** The verified key of the caller. */
+  readonly key: ApiKey
+  readonly verdict: Verdict
+  /**
+   * Refunds the request and resolves to the quota after the refund. Absent if nothing was charged: for a rejection, or a request that only
+   * shadow mode admits.
+   */
+  readonly refund?: () => Promise<Quota>
+}
 
-/** A key may change while its record is read again. */
-const MAX_ATTEMPTS = 5
+export type Admission = FailedAuthentication | DecidedRequest
 
 /**
  * Authenticates the caller and charges one request. If the signal is aborted, throws its reason: starts no charge, and
@@ -32,26 +30,16 @@ const MAX_ATTEMPTS = 5
 export type Admit = (credentials: Credentials, signal?: Cancellation) => Promise<Admission>
 
 export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: ApiKeyVerifier; quotas: QuotaStore; plans: Plans }): Admit {
-  const { authenticate, apiKeyVerifier, quotas, plans } = ports
+  const { quotas, plans } = ports
 
-  return async (credentials, signal) => {
-    let readSince: number | undefined
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const authentication = await authenticate(credentials, signal)
-      if (authentication.kind !== 'verified') return authentication
-      const { key } = authentication
+  return (credentials, signal) =>
+    runWithCurrentRecord<DecidedRequest>(ports, { credentials, signal }, async (key, keyVersion) => {
       const rules = toQuotaRules(key, plans)
-      signal?.throwIfAborted()
-      const verdict = await quotas.take(key.keyId, rules, { version: key.version, ...(readSince === undefined ? {} : { readSince }) })
-      if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict, signal)
-      // The record that is read next applies even if its version is lower: the key store may have been restored from a backup.
-      readSince = verdict.knownVersion
-      apiKeyVerifier.forget(key.secretHash)
-    }
-    throw new StoreUnavailable(`The API key changed during each of ${MAX_ATTEMPTS} reads`)
-  }
+      const verdict = await quotas.take(key.keyId, rules, keyVersion)
+      return verdict.kind === 'stale' ? verdict : toDecided(key, rules, verdict, signal)
+    })
 
-  async function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict, signal?: Cancellation): Promise<Admission> {
+  async function toDecided(key: ApiKey, rules: QuotaRules, verdict: Verdict, signal?: Cancellation): Promise<DecidedRequest> {
     if (!('charge' in verdict)) return { kind: 'decided', key, verdict }
     const refund = () => quotas.refund(key.keyId, verdict.charge, rules)
     if (signal?.aborted) await refund()

@@ -10,7 +10,7 @@ interface NameSchema {
   readonly maxLength: number
 }
 
-const document = buildOpenApiDocument({ serverUrl: 'https://pets.example', plans: readConfig({}).plans })
+const document = buildOpenApiDocument({ serverUrl: 'https://pets.example', plans: readConfig({}).plans, version: '0.0.0' })
 const findName = (schema: string) =>
   (document.components?.schemas?.[schema] as { properties: { name: NameSchema } } | undefined)?.properties.name ?? expect.fail()
 const { pattern } = findName('NewPet')

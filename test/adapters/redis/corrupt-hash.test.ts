@@ -76,6 +76,14 @@ describe('a corrupt hash of a key', function () {
     expect((await replica.quotas.refund(KEY, requireCharge(first), FREE)).day.remaining).to.equal(994)
   })
 
+  it('is repaired by a read of the usage, which returns what the replica knows', async () => {
+    await inSequence(7, () => takeOne(replica.quotas, KEY, FREE))
+    await observer.client.set(HASH, 'corrupt')
+    expect(await replica.fallback.readUsage(KEY, FREE, { version: 1 })).to.nested.include({ 'windows.day.used': 7 })
+    expect(await observer.used(KEY)).to.deep.equal([7, 7])
+    expect(replica.corrupt).to.deep.equal([KEY])
+  })
+
   it('is repaired with the ban and the key version that the replica knows', async () => {
     await inSequence(5, () => {
       clock.advanceMs(1)

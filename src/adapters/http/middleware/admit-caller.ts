@@ -1,17 +1,29 @@
 import type { AddressQuota } from '../../../core/address-quota.js'
 import type { Rejection } from '../../../core/quota.js'
-import type { Admit } from '../../../core/use-cases/admit.js'
+import { toKeyUsage } from '../../../core/key-usage.js'
+import type { Admission, Admit } from '../../../core/use-cases/admit.js'
+import type { OwnUsage, ShowOwnUsage } from '../../../core/use-cases/show-own-usage.js'
 import type { Middleware, RequestContext } from '../pipeline/context.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import { HttpError } from '../errors/http-error.js'
 import { computeSecondsUntil, setAddressQuotaHeaders, setKeyQuotaHeaders } from '../pipeline/quota-headers.js'
 import { toClientAddress } from '../pipeline/report-address-quota.js'
 
-/** Admits callers with a valid key and quota left, charges one request and sets the quota headers. */
-export function admitCaller(deps: { admit: Admit; trustedProxyHops: number }): Middleware {
+export interface AdmissionDeps {
+  readonly admit: Admit
+  readonly showOwnUsage: ShowOwnUsage
+  readonly trustedProxyHops: number
+}
+
+/**
+ * Admits callers with a valid key and quota left, charges one request and sets the quota headers. An uncharged operation requires only a
+ * valid key.
+ */
+export function admitCaller(deps: AdmissionDeps): Middleware {
   return async function admitRequest(ctx, next) {
     const credentials = { address: toClientAddress(ctx, deps.trustedProxyHops), ...readSecret(ctx) }
-    const admission = await ctx.state.deadline.race((signal) => deps.admit(credentials, signal))
+    const admit = ctx.state.route?.isUncharged ? deps.showOwnUsage : deps.admit
+    const admission = await ctx.state.deadline.race<Admission | OwnUsage>((signal) => admit(credentials, signal))
     switch (admission.kind) {
       case 'missing':
         setAddressQuotaHeaders(ctx, admission.quota)
@@ -22,6 +34,12 @@ export function admitCaller(deps: { admit: Admit; trustedProxyHops: number }): M
       case 'locked-out':
         setAddressQuotaHeaders(ctx, admission.quota)
         throw toLockedOutError(admission.quota)
+      case 'usage': {
+        const { key, usage } = admission
+        Object.assign(ctx.state, { key, usage: toKeyUsage(key, usage) })
+        setKeyQuotaHeaders(ctx, usage.quota)
+        return next()
+      }
       case 'decided': {
         const { key, verdict, refund } = admission
         Object.assign(ctx.state, { key, verdict, refund })

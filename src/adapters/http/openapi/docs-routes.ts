@@ -8,10 +8,12 @@ import { brotliCompress, gzip } from 'node:zlib'
 import etag from 'etag'
 import { LRUCache } from 'lru-cache'
 import { OperatorError } from '../../../core/errors.js'
-import type { Plans } from '../../../core/plan.js'
 import type { RequestContext } from '../pipeline/context.js'
 import type { PublicRoute } from '../pipeline/routing.js'
 import { toServerUrl } from '../server/server-url.js'
+import type { DemoKeyDeps } from './demo-key-route.js'
+import { makeDemoKeyRoute } from './demo-key-route.js'
+import type { OpenApiInputs } from './openapi.js'
 
 /** `npm run build` creates these files, each with compressed copies (`.br` and `.gz`). */
 const FILES_FOLDER = fileURLToPath(new URL('docs/', import.meta.url))
@@ -48,12 +50,15 @@ type Encoding = 'br' | 'gzip' | 'identity'
 /** The same text in every encoding. */
 type EncodedText = Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>
 
+export type DocsDeps = DemoKeyDeps & Pick<OpenApiInputs, 'plans' | 'version'>
+
 /** The OpenAPI document in two formats, and a page that displays it and loads nothing from other origins. */
-export function makeDocsRoutes({ publicUrl, plans }: { publicUrl: string; plans: Plans }): PublicRoute[] {
+export function makeDocsRoutes(deps: DocsDeps): PublicRoute[] {
+  const { publicUrl, plans, version } = deps
   const makeFormatHandler = (format: 'json' | 'yaml') =>
     makeDocumentHandler(publicUrl, async (serverUrl) => {
       const { renderOpenApiDocument } = await import('./openapi.js')
-      return renderOpenApiDocument({ serverUrl, plans }, format)
+      return renderOpenApiDocument({ serverUrl, plans, version }, format)
     })
   const toRoute = (path: string, contentType: string, handle: RouteHandler, headers: Readonly<Record<string, string>> = REVALIDATE) => ({
     path,
@@ -65,6 +70,7 @@ export function makeDocsRoutes({ publicUrl, plans }: { publicUrl: string; plans:
     toRoute('/docs', HTML, makeFileHandler('index.html'), { ...REVALIDATE, 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }),
     toRoute('/docs/start.js', JAVASCRIPT, makeFileHandler('start.js')),
     toRoute('/docs/scalar.js', JAVASCRIPT, makeFileHandler('scalar.js'), CACHE_FOR_AN_HOUR),
+    makeDemoKeyRoute(deps),
   ]
 }
 

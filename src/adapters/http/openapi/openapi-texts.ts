@@ -24,7 +24,7 @@ Send your API key as \`Authorization: Bearer <API_KEY>\` (RFC 6750). Each key ha
 ${PLAN_NAMES.map((name) => toPlanRow(name, plans[name].limits)).join('\n')}
 
 Windows are fixed: the day resets at 00:00 UTC, and the minute at a second that depends on the key.
-Every authenticated request counts, except those that are rejected with 429 and those that fail with 5xx.
+Every authenticated request counts, except those that are rejected with 429, those that fail with 5xx, and \`GET /v1/usage\`.
 `.trim()
 
 function toPlanRow(name: PlanName, limits: Limits | undefined): string {
@@ -144,8 +144,11 @@ export function buildHeaders(): Record<string, oas31.HeaderObject> {
 }
 
 /** References to the headers of the operation's successful response. */
-export function listSuccessHeaders({ deprecation, path, stability }: OperationSpec, status: number): Record<string, oas31.ReferenceObject> {
-  const isListing = status === 200 && !path.includes('{')
+export function listSuccessHeaders(
+  { deprecation, document, stability }: OperationSpec,
+  status: number,
+): Record<string, oas31.ReferenceObject> {
+  const isListing = document.requestParams?.query !== undefined
   const required = [
     ...QUOTA,
     'X-Request-Id',

@@ -41,16 +41,18 @@ export interface OpenApiInputs {
   /** Absolute base URL of the service, without `/v1` and without a trailing slash. */
   readonly serverUrl: string
   readonly plans: Plans
+  /** The version of the service. */
+  readonly version: string
 }
 
 /** Builds the OpenAPI 3.1 document from the schemas that validate requests and from the error catalogue. */
-export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31.OpenAPIObject {
+export function buildOpenApiDocument({ serverUrl, plans, version }: OpenApiInputs): oas31.OpenAPIObject {
   return createDocument(
     {
       openapi: '3.1.0',
       info: {
         title: 'Pet Store',
-        version: '1.0.0',
+        version,
         description: DESCRIPTION,
         contact: { name: 'Pet Store maintainers', url: `${serverUrl}/docs` },
         license: { name: 'MIT', identifier: 'MIT' },
@@ -66,6 +68,7 @@ export function buildOpenApiDocument({ serverUrl, plans }: OpenApiInputs): oas31
       tags: [
         { name: 'pets', description: 'The animals of the store.' },
         { name: 'store', description: 'Orders for animals.' },
+        { name: 'account', description: 'Your API key.' },
       ],
       paths: buildPaths(OPERATIONS),
       components: {
@@ -104,7 +107,7 @@ export function buildPaths(specs: readonly OperationSpec[]): Record<string, ZodO
     const { operationId, method, path, stability, deprecation, document } = spec
     const operation = {
       operationId,
-      ...(stability === 'stable' ? {} : { 'x-stability': stability, 'x-scalar-stability': stability }),
+      ...(stability === 'stable' ? {} : { 'x-stability': stability, 'x-badges': [{ name: stability }] }),
       ...document,
       ...(deprecation && { deprecated: true, 'x-sunset': deprecation.sunset }),
       responses: buildResponses(spec),

@@ -17,6 +17,8 @@ export interface OperationSpec {
   /** Relative to `API_PREFIX`, with parameters in braces: `/pets/{petId}`. */
   readonly path: string
   readonly stability: 'stable' | 'beta' | 'experimental'
+  /** Requests are not charged and not rejected by quotas. `ctx.state.usage` is the usage of the key. */
+  readonly isUncharged?: true
   readonly deprecation?: Deprecation
   /** Documented error responses, in addition to `COMMON_ERROR_RESPONSES`. */
   readonly errors: readonly ErrorResponseName[]

@@ -7,6 +7,7 @@ import type { Cursors } from './cursor.js'
 import { getPetOperation } from './get-pet.js'
 import { listOrdersOperation } from './list-orders.js'
 import { listPetsOperation } from './list-pets.js'
+import { getUsageOperation } from './get-usage.js'
 import type { Operation, OperationDeclaration } from './operation.js'
 
 /** The ports and settings that the operations need. */
@@ -26,6 +27,7 @@ export const OPERATIONS: readonly OperationDeclaration<OperationDeps>[] = [
   createPetOperation,
   getPetOperation,
   listOrdersOperation,
+  getUsageOperation,
 ]
 
 export function makeOperations(deps: OperationDeps): Operation[] {

@@ -1,5 +1,6 @@
 import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa'
 import type { ApiKey } from '../../../core/api-key.js'
+import type { KeyUsage } from '../../../core/key-usage.js'
 import type { Quota, Verdict } from '../../../core/quota.js'
 import type { ErrorCode } from '../errors/error-catalogue.js'
 import type { Deadline } from './deadline.js'
@@ -18,6 +19,8 @@ interface RouteProperties {
   readonly headers: Readonly<Record<string, string>>
   /** The ID of the operation. Absent unless the operation is deprecated. */
   readonly deprecatedOperation?: string
+  /** Whether requests are not charged and not rejected by quotas. */
+  readonly isUncharged?: true
 }
 
 /** What the pipeline learns about a request, step by step. */
@@ -31,6 +34,8 @@ export interface RequestState {
   /** The verified key of the caller. */
   key?: ApiKey
   verdict?: Verdict
+  /** Present if the operation is uncharged. */
+  usage?: KeyUsage
   /** Undoes the charge. Absent if nothing was charged. */
   refund?: () => Promise<Quota>
   errorCode?: ErrorCode

@@ -25,7 +25,7 @@ interface RoutingDeps {
   readonly reportAddressQuota: ReportAddressQuota
 }
 
-interface Route extends Pick<MatchedRoute, 'template' | 'headers' | 'deprecatedOperation'> {
+interface Route extends Pick<MatchedRoute, 'template' | 'headers' | 'deprecatedOperation' | 'isUncharged'> {
   readonly method: Operation['method']
   readonly respond: (ctx: RequestContext, params: Readonly<Record<string, string>>) => Promise<void>
 }
@@ -93,7 +93,7 @@ export function makeRouting({ operations, publicRoutes, publicUrl, clock, report
 }
 
 function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
-  const { operationId, method, path, stability, deprecation, handle } = operation
+  const { operationId, method, path, stability, deprecation, isUncharged, handle } = operation
   const removedAtMs = deprecation ? Date.parse(deprecation.sunset) : Infinity
   return {
     method,
@@ -103,6 +103,7 @@ function toRoute(operation: Operation, publicUrl: string, clock: Clock): Route {
       ...(deprecation && toDeprecationHeaders(deprecation, publicUrl)),
     },
     ...(deprecation && { deprecatedOperation: operationId }),
+    ...(isUncharged && { isUncharged }),
     async respond(ctx, params) {
       requireJsonAccepted(ctx)
       if (clock.nowMs() >= removedAtMs) throw new HttpError('operation_removed')
