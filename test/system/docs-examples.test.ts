@@ -14,7 +14,7 @@ const read = (path: string) => readFileSync(path, 'utf8')
 const API_PAGES = readdirSync('docs/api').map((file) => `docs/api/${file}`)
 
 /** The programs on these pages have their own tests. */
-const PAGES_WITH_PROGRAMS = ['docs/api/clients.md', 'docs/api/retries.md']
+const PAGES_WITH_PROGRAMS = ['docs/api/clients.md', 'docs/api/retries.md', 'docs/api/retry-settings.md']
 const PAGES = ['README.md', ...API_PAGES.filter((page) => !PAGES_WITH_PROGRAMS.includes(page))]
 
 interface Example {

@@ -13,7 +13,7 @@ import { RunningClock } from '../support/running-clock.js'
 import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { until } from '../support/until.js'
 
-const PAGE = 'docs/api/retries.md'
+const PAGE = 'docs/api/retry-settings.md'
 
 interface Client {
   readonly name: string
@@ -69,7 +69,7 @@ for thread in threads: thread.join()
 print("done")
 `
 
-describe('The settings of HTTP clients in docs/api/retries.md', function () {
+describe('The settings of HTTP clients in docs/api/retry-settings.md', function () {
   this.timeout((SECONDS_TO_MINUTE_END + 60) * 1000)
   const opened: { tools?: ClientTools } = {}
   const apis: TestApi[] = []
