@@ -99,6 +99,18 @@ describe('The documents', () => {
     expect(broken).to.deep.equal([])
   })
 
+  it('name the versions of client packages that are tested', () => {
+    const { dependencies } = JSON.parse(read('test/clients/package.json')) as { dependencies: Readonly<Record<string, string>> }
+    const requirements = read('test/clients/requirements.txt').split('\n')
+    const commands = ['clients', 'retry-settings'].flatMap((page) => read(`docs/api/${page}.md`).match(/^(?:npm|pip) install .+$/gm) ?? [])
+    const npmPackages = [...commands.join(' ').matchAll(/(\S+)@(\d\S*)/g)]
+    for (const [, name = '', version = ''] of npmPackages) expect(dependencies[name]?.startsWith(version), name).to.equal(true)
+    expect(npmPackages).to.have.length(Object.keys(dependencies).length)
+    const pythonPackages = commands.join(' ').match(/\S+==\S+/g)
+    expect(pythonPackages).to.have.length(3)
+    expect(requirements).to.include.members(pythonPackages ?? [])
+  })
+
   it('misspell no setting', () => {
     const names = new Set<string>(SETTING_NAMES.flatMap((name) => [name, `${name}_FILE`]))
     // These pages describe what happens to misspelled ones.
