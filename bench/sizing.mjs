@@ -1,4 +1,4 @@
-// Measures the figures of docs/operations/sizing.md: node bench/sizing.mjs. With --check, only checks that it finds what it uses of the service.
+// Measures the figures of docs/operations/sizing.md: node bench/sizing.mjs. With --check, only checks that its imports exist.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -12,7 +12,7 @@ import { get, post } from './load-scene.mjs'
 import { NO_LIMITS, PETSTORE, startLoadGenerator, startServer } from './servers.mjs'
 
 const CONNECTIONS = 64
-const SECONDS = 3
+const LOAD_SECONDS = 3
 const IDLE_SECONDS = 10
 const MANY_KEYS = 20_000
 const KEYS_PER_INSERT = 10_000
@@ -101,7 +101,7 @@ async function measureRequests(context) {
       const timer = setInterval(() => (peak = [peak, readMemory(server.pid)].sort((a, b) => b.totalMb - a.totalMb)[0]), 100)
       const load = {
         groups: [{ ports: [server.port], requests, connections, ...(isUnique ? { atMost: requests.length } : {}) }],
-        seconds: SECONDS,
+        seconds: LOAD_SECONDS,
       }
       const { result, calls, redis, mongo } = await countLoad(context, () => generator.generate(load))
       clearInterval(timer)
@@ -139,7 +139,7 @@ async function listPages(server, key, count) {
   return pages
 }
 
-/** Afterwards, lookups of keys are not part of the load for 8 s. */
+/** For 8 s afterwards, the load contains no lookups of keys. */
 async function fillKeyCaches(server, keys) {
   const requests = keys.map((key) => get('/v1/pets/x', key))
   await generator.generate({ groups: [{ ports: [server.port], requests, connections: 8, atMost: requests.length }], seconds: 30 })
@@ -169,10 +169,9 @@ async function measureManyKeys({ storage, redis, server }) {
   const secrets = new CryptoApiKeySecrets()
   const generated = Array.from({ length: MANY_KEYS }, () => secrets.generate())
   const client = new MongoClient(storage.mongodbUrl)
-  const documents = generated.map(({ keyId, secretHash, hint }) => ({
-    ...{ _id: keyId, secretHash, hint, owner: 'sizing', plan: 'enterprise', limits: NO_LIMITS, createdAt: new Date(), generation: 1 },
-    lastUsedAt: new Date(),
-  }))
+  const now = new Date()
+  const common = { owner: 'sizing', plan: 'enterprise', limits: NO_LIMITS, createdAt: now, generation: 1, lastUsedAt: now }
+  const documents = generated.map(({ keyId, secretHash, hint }) => ({ _id: keyId, secretHash, hint, ...common }))
   const apiKeys = client.db().collection('apiKeys')
   while (documents.length > 0) await apiKeys.insertMany(documents.splice(0, KEYS_PER_INSERT))
   await client.close()

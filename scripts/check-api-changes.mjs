@@ -10,23 +10,23 @@ const [releasedPath = 'docs/openapi-released.json', currentPath = 'docs/openapi.
 const [released, current] = [releasedPath, currentPath].map((path) => JSON.parse(readFileSync(path, 'utf8')))
 
 /** JSON pointers of operations that may change. They are removed from the released document, so the diff reports them as additions. */
-const unpromised = []
+const ignoredPointers = []
 for (const [path, operations] of Object.entries(released.paths)) {
   for (const [method, operation] of Object.entries(operations)) {
-    const successor = current.paths[path]?.[method]
-    const isRemovedOnTime = !successor && Date.parse(operation['x-sunset']) <= Date.now()
+    const currentOperation = current.paths[path]?.[method]
+    const isRemovedOnTime = !currentOperation && Date.parse(operation['x-sunset']) <= Date.now()
     if (operation['x-stability'] || isRemovedOnTime) {
-      unpromised.push(`#/paths/${path.replaceAll('~', '~0').replaceAll('/', '~1')}/${method}`)
+      ignoredPointers.push(`#/paths/${path.replaceAll('~', '~0').replaceAll('/', '~1')}/${method}`)
       delete operations[method]
-    } else if (successor?.['x-stability']) {
-      report('breaking', `${method.toUpperCase()} ${path}`, `A stable operation became ${successor['x-stability']}.`)
+    } else if (currentOperation?.['x-stability']) {
+      report('breaking', `${method.toUpperCase()} ${path}`, `A stable operation became ${currentOperation['x-stability']}.`)
     }
   }
   if (!current.paths[path] && Object.keys(operations).length === 0) delete released.paths[path]
 }
 
 for (const change of diff(released)) {
-  if (unpromised.includes(change.path)) continue
+  if (ignoredPointers.includes(change.path)) continue
   const reasons = findReasons(change)
   if (reasons.length === 0) report(change.impact, change.path, change.kind)
   for (const reason of reasons) report('breaking', change.path, reason)

@@ -19,8 +19,8 @@ const DEMO_LIMITS = { minute: 5_000, day: 1_000_000 }
 const PREPARE_RETRY_MS = 1_000
 
 /**
- * How long a process waits for MongoDB and Redis before it listens nevertheless, so that `/livez` responds. Load balancers without health
- * checks send requests as soon as it listens, and before it has reached Redis, it does not know what the other replicas have granted.
+ * How long a process waits for MongoDB and Redis before it listens anyway, so that `/livez` responds. Load balancers without health checks
+ * send requests as soon as it listens. Until it has reached Redis, it does not know what the other replicas have granted.
  */
 const LISTEN_TIMEOUT_MS = 3_000
 

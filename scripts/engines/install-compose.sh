@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Docker Compose 2 from Debian 13, as the plugin "docker compose". Debian 12 has only Compose 1, and can run this one.
+# Installs Docker Compose 2 from Debian 13, as the plugin "docker compose". Debian 12 has only Compose 1, but can run this package.
 # It takes 15 s and 64 MB.
 # Requires root, a Debian mirror, and the keys of Debian 13 (package debian-archive-keyring).
 # Settings: MIRROR (default: the mirror that apt uses on this machine).

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds a Docker image from the nginx of this machine, for machines that cannot pull the official one.
-# Like the official image, it has the user nginx, logs to the standard output, and contains curl. It takes a second and 30 MB.
+# Like the official image, it has the user nginx, logs to standard output, and contains curl. It takes a second and 30 MB.
 # Usage: nginx-image.sh IMAGE
 # Requires nginx, curl and a running Docker.
 set -euo pipefail

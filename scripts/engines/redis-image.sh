@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds a Docker image from the redis-server of this machine, for machines that cannot pull redis:7.
-# The image contains redis-server, redis-cli, a shell and cat, as health checks need them. It takes half a second and 20 MB.
+# The image contains redis-server, redis-cli, a shell and cat, which health checks need. It takes half a second and 20 MB.
 # Usage: redis-image.sh IMAGE
 # Requires redis-server and a running Docker.
 set -euo pipefail

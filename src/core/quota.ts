@@ -85,7 +85,7 @@ export interface Quota extends Readonly<Record<WindowName, WindowQuota>> {
 
 /** The usage of a key as its owner and operators see it. */
 export interface QuotaUsage {
-  /** As responses report it. */
+  /** As the headers of responses report it. */
   readonly quota: Quota
   /** The windows with their actual ends and the requests charged, which may exceed the limit. During a ban, no requests remain. */
   readonly windows: Readonly<Record<WindowName, WindowQuota & { readonly used: number }>>

@@ -76,9 +76,9 @@ export const TOKENS = {
   metrics: token<Metrics>('metrics'),
   apiKeyVerifier: token<ApiKeyVerifier>('apiKeyVerifier'),
   admit: token<Admit>('admit'),
+  showOwnUsage: token<ShowOwnUsage>('showOwnUsage'),
   /** Empty until the service issues demo keys, which it does only in embedded mode. */
   demoSecrets: token<string[]>('demoSecrets'),
-  showOwnUsage: token<ShowOwnUsage>('showOwnUsage'),
   operations: token<readonly Operation[]>('operations'),
   api: token<RequestListener>('api'),
   adminApi: token<RequestListener>('adminApi'),

@@ -10,7 +10,7 @@ import { MovableClock } from '../support/movable-clock.js'
 
 const CREDENTIALS = { secret: 'pst_live_secret', address: '192.0.2.1' }
 
-describe('showing the usage of the own key', () => {
+describe('showing callers the usage of their key', () => {
   const usageReader = () => new MemoryQuotaStore(new MovableClock())
 
   /** `reads`: the results of authenticating, in order. */
@@ -33,7 +33,7 @@ describe('showing the usage of the own key', () => {
     return { showOwnUsage, forgotten }
   }
 
-  it('returns the key and its usage, by the limits of its plan or its own', async () => {
+  it('returns the key and its usage, with the limits of its plan or its own limits', async () => {
     for (const [key, limit] of [
       [anApiKey('one', { plan: 'pro' }), 300],
       [anApiKey('one', { plan: 'pro', limits: { minute: 7, day: 9 } }), 7],
@@ -49,7 +49,7 @@ describe('showing the usage of the own key', () => {
     expect(await aUseCase([failed]).showOwnUsage(CREDENTIALS)).to.equal(failed)
   })
 
-  it('with a stale record reads the record again', async () => {
+  it('reads a stale record again', async () => {
     const store = usageReader()
     await store.announce('key_one', 2)
     const key = anApiKey('one', { plan: 'business', version: 2 })

@@ -62,7 +62,7 @@ describe('GET /v1/usage', () => {
       ['/v1/usage', { method: 'HEAD' }, 200],
       ['/v1/usage?limit=1', {}, 400],
       ['/v1/usage', { headers: { accept: 'text/html' } }, 406],
-      ['/v1/usage', { headers: { expect: 'a-miracle' } }, 417],
+      ['/v1/usage', { headers: { expect: '200-ok' } }, 417],
     ]
     for (const [path, sent, status] of requests) expect((await api.send(path, { key: secret, ...sent })).status, path).to.equal(status)
     api.clock.advanceMs(1_000)
@@ -118,7 +118,7 @@ describe('GET /v1/usage', () => {
     expectError(await getUsage('rubbish'), 429, 'too_many_failed_authentications')
   })
 
-  it('is 401 for a key that was revoked', async () => {
+  it('returns 401 for a key that was revoked', async () => {
     const { key, secret } = await api.issueKey('free')
     await getUsage(secret)
     await api.parts.apiKeyAdmin.revoke(key.keyId)

@@ -55,7 +55,7 @@ export function openClientTools(context: Mocha.Context): ClientTools {
   }
 }
 
-/** The code blocks in a section of a page, up to the next heading. `language` is a pattern. Tests run in the root of the repository. */
+/** Returns the code blocks in a section of a page, up to the next heading. `language` is a pattern. Tests run in the root of the repository. */
 export function readBlocks(page: string, heading: string, language: string): readonly string[] {
   const [, section = ''] = new RegExp(`^#+ ${heading}\n([^]*?)(?=^##+ |(?![^]))`, 'm').exec(readFileSync(page, 'utf8')) ?? []
   const blocks = [...section.matchAll(new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``, 'g'))].map(([, block = '']) => block)

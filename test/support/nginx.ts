@@ -8,8 +8,8 @@ import { CertificateAuthority } from './certificate-authority.js'
 import { cleanUpAtEnd } from './engines/cleanup.js'
 import { findProgram } from './engines/find-program.js'
 import { freePort, onFreePort } from './engines/free-port.js'
+import { killWithParent } from './engines/kill-with-parent.js'
 import { NoEngine, withEngine } from './engines/no-engine.js'
-import { endsWithParent } from './engines/redis-process.js'
 import { until } from './until.js'
 
 /** This file is not compiled: its path is relative to `dist`. */
@@ -74,8 +74,7 @@ async function startOnPort(port: number, replicaUrls: readonly string[]): Promis
   configure(replicaUrls)
 
   const args = ['-p', folder, '-e', join(folder, 'error.log'), '-c', configFile, '-g', `daemon off; pid ${join(folder, 'pid')};`]
-  const [command = program, ...allArgs] = [...endsWithParent(), program, ...args]
-  const child = spawn(command, allArgs, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(...killWithParent(program, args), { stdio: ['ignore', 'ignore', 'pipe'] })
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
   const exit = once(child, 'exit')

@@ -22,7 +22,7 @@ export class SteadyLoad {
     keys: readonly string[],
     { clientsEach, everyMs }: { clientsEach: number; everyMs: number },
   ) {
-    this.#clients = keys.flatMap((key) => Array.from({ length: clientsEach }, () => this.#client(key, everyMs)))
+    this.#clients = keys.flatMap((key) => Array.from({ length: clientsEach }, () => this.#sendUntilStopped(key, everyMs)))
   }
 
   /** Resolves when every client has received its last response. */
@@ -31,7 +31,7 @@ export class SteadyLoad {
     await Promise.all(this.#clients)
   }
 
-  async #client(key: string, everyMs: number): Promise<void> {
+  async #sendUntilStopped(key: string, everyMs: number): Promise<void> {
     for (let count = 1; !this.#isStopped; count += 1) {
       const method = count % 3 === 0 ? 'POST' : 'GET'
       const body = { name: 'Rex', categoryId: 7 }

@@ -98,7 +98,7 @@ describe('docker compose up', function () {
     for (const name of readdirSync(stack.secrets)) expect(visible, name).to.not.include(readSecret(name))
   })
 
-  it('requires passwords of MongoDB and Redis', async () => {
+  it('requires passwords for MongoDB and Redis', async () => {
     const askMongo = `
       const { MongoClient } = require('mongodb')
       const client = new MongoClient('mongodb://mongodb/petstore')

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 
 const SCRIPT = readFileSync('config/mongodb/health-check.js', 'utf8')
 
-/** What the script uses of mongosh and a server that requires authentication. The docs say that the script has not run with MongoDB. */
+/** The parts of mongosh, and of a server that requires authentication, that the script uses. The script has not been tested with MongoDB. */
 class FakeMongo {
   readonly calls: string[] = []
   readonly users = new Map<string, string>()

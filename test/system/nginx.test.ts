@@ -94,7 +94,7 @@ describe('nginx with config/nginx.conf', function () {
       ['400 for CONNECT', head('CONNECT pets:80 HTTP/1.1', ['Host: pets:80']), 400, 'bad_request'],
       ['400 for an unknown version', head('GET / HTTP/3.0', ['Host: pets']), 400, 'bad_request'],
       ['400 for an unknown transfer coding', head('POST / HTTP/1.1', ['Host: pets', 'Transfer-Encoding: gzip']), 400, 'bad_request'],
-      ['404 for its own path of errors', head('GET /_error HTTP/1.1', ['Host: pets', 'Connection: close']), 404, 'not_found'],
+      ['404 for its internal path of errors', head('GET /_error HTTP/1.1', ['Host: pets', 'Connection: close']), 404, 'not_found'],
       ['431 for a long URL', head(`GET /${tooLong} HTTP/1.1`, ['Host: pets']), 431, 'headers_too_large'],
       ['431 for a long header', head('GET / HTTP/1.1', ['Host: pets', `X-Long: ${tooLong}`]), 431, 'headers_too_large'],
     ] as const) {
@@ -156,7 +156,7 @@ describe('nginx with config/nginx.conf', function () {
     expect(statuses).to.deep.equal([...Array.from({ length: 30 }, () => 401), 429])
   })
 
-  it('has no way to the admin port', async () => {
+  it('does not forward requests to the admin port', async () => {
     const admin = new URL(service.adminUrl).host
     for (const path of ['/metrics', '/health', `${service.adminUrl}/metrics`, '//metrics', '/v1/../metrics']) {
       for (const host of ['localhost', admin]) {
@@ -176,7 +176,7 @@ describe('nginx with config/nginx.conf', function () {
       ['HEAD', 200],
       ['POST', 502],
     ] as const) {
-      // With new workers, nginx has no failures in mind.
+      // New workers do not know about earlier failures.
       await nginx.reload([lossy, service.url])
       lost.length = 0
       const responses: TestResponse[] = []
@@ -206,7 +206,7 @@ describe('nginx with config/nginx.conf', function () {
     }
   })
 
-  it('keeps connections to the replicas open for shorter than the service does', async () => {
+  it('closes idle connections to the replicas earlier than the service does', async () => {
     let connections = 0
     await nginx.reload([await startStub((_request, response) => response.end())])
     const [stub] = stubs

@@ -38,9 +38,9 @@ describe('the service after MongoDB was restored from a backup', function () {
 
   it('assigns the ID of a lost pet again, unless the counter is advanced', async () => {
     const { key } = await issueKey(settings)
-    const addPets = async (replicas: readonly ServiceProcess[], names: string) => {
+    const addPets = async (replicas: readonly ServiceProcess[], namePrefix: string) => {
       const responses = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => postPet(replicas[0] as ServiceProcess, key, `${names} ${index}`)),
+        Array.from({ length: 20 }, (_, index) => postPet(replicas[0] as ServiceProcess, key, `${namePrefix} ${index}`)),
       )
       return responses.map(({ json }) => (json as ListedPet).id)
     }
@@ -72,7 +72,11 @@ describe('the service after MongoDB was restored from a backup', function () {
   }
 
   /** Stops the replicas, and starts as many others. */
-  async function restore(replicas: readonly ServiceProcess[], backup: Backup, change?: () => Promise<unknown>): Promise<ServiceProcess[]> {
+  async function restore(
+    replicas: readonly ServiceProcess[],
+    backup: Backup,
+    beforeStart?: () => Promise<unknown>,
+  ): Promise<ServiceProcess[]> {
     await Promise.all(replicas.map((replica) => replica.stop()))
     await withMongo(databases.mongo.url, async (client) => {
       for (const { collection, documents } of backup) {
@@ -80,7 +84,7 @@ describe('the service after MongoDB was restored from a backup', function () {
         if (documents.length > 0) await client.db().collection(collection).insertMany(documents)
       }
     })
-    await change?.()
+    await beforeStart?.()
     return startReplicas(replicas.length, settings)
   }
 })

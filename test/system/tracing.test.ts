@@ -161,7 +161,7 @@ describe('tracing', () => {
     expect(collector.bodies).to.deep.equal([])
   })
 
-  it('disturbs nothing if the collector is unreachable: the log has one warning and only JSON', async () => {
+  it('affects no request if the collector is unreachable: the log has one warning and only JSON', async () => {
     const service = await startService({
       ...traceTo(`http://127.0.0.1:${await freePort()}`),
       OTEL_EXPORTER_OTLP_TIMEOUT: '100',

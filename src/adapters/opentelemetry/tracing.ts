@@ -41,13 +41,13 @@ const CLOSE_TIMEOUT_MS = 1_000
 const WARNING_INTERVAL_MS = 60_000
 
 /**
- * Traces requests and their calls of MongoDB and Redis with OpenTelemetry, whose SDK reads the variables `OTEL_*`. There is one instance per
+ * Traces requests and their calls to MongoDB and Redis with OpenTelemetry, whose SDK reads the variables `OTEL_*`. There is one instance per
  * process, because channels and diagnostics are global. Spans contain no value that a client sent, except the request ID.
  */
 export class Tracing {
   readonly #propagator = new W3CTraceContextPropagator()
   /** The span of the request that is being served. */
-  readonly #requests = new AsyncLocalStorage<Span>()
+  readonly #requestSpan = new AsyncLocalStorage<Span>()
   readonly #provider: BasicTracerProvider
   readonly #tracer: Tracer
   #lastWarningMs = -Infinity
@@ -85,7 +85,7 @@ export class Tracing {
     const parent = this.#propagator.extract(ROOT_CONTEXT, { traceparent: headers['traceparent'] }, defaultTextMapGetter)
     const span = this.#tracer.startSpan(method, { kind: SpanKind.SERVER, attributes }, parent)
     try {
-      const { requestId, route, status, errorCode } = await this.#requests.run(span, () => serve(span.spanContext().traceId))
+      const { requestId, route, status, errorCode } = await this.#requestSpan.run(span, () => serve(span.spanContext().traceId))
       if (route) span.updateName(`${method} ${route}`).setAttribute('http.route', route)
       span.setAttributes({ 'http.response.status_code': status, 'petstore.request_id': requestId })
       if (status >= 500) markAsFailed(span, errorCode ?? `${status}`)
@@ -100,16 +100,19 @@ export class Tracing {
     await Promise.race([exported, delay(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
   }
 
-  /** Makes a span of each call that is published on the channel while a request is served. */
+  /** Creates a span for each call that is published on the channel while a request is served. */
   #traceCalls<Call extends TracedCall>(channel: string, describe: (call: Call) => { name: string; attributes: Attributes }): void {
     const spans = new WeakMap<object, Span>()
     const { start, asyncEnd } = tracingChannel<unknown, Call>(channel)
     start.subscribe((message) => {
-      const request = this.#requests.getStore()
+      const requestSpan = this.#requestSpan.getStore()
       // Timers that a request has started, such as those of reconnects, run in its context after it has ended.
-      if (!request?.isRecording()) return
+      if (!requestSpan?.isRecording()) return
       const { name, attributes } = describe(message as Call)
-      spans.set(message as Call, this.#tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, trace.setSpan(ROOT_CONTEXT, request)))
+      spans.set(
+        message as Call,
+        this.#tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, trace.setSpan(ROOT_CONTEXT, requestSpan)),
+      )
     })
     asyncEnd.subscribe((message) => {
       const span = spans.get(message as Call)

@@ -5,12 +5,7 @@ const ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 const PARENT = '00f067aa0ba902b7'
 
 describe('the trace ID of a traceparent header', () => {
-  for (const valid of [
-    `00-${ID}-${PARENT}-01`,
-    `00-${ID}-${PARENT}-00`,
-    `01-${ID}-${PARENT}-01`,
-    `cc-${ID}-${PARENT}-01-what-the-future-brings`,
-  ]) {
+  for (const valid of [`00-${ID}-${PARENT}-01`, `00-${ID}-${PARENT}-00`, `01-${ID}-${PARENT}-01`, `cc-${ID}-${PARENT}-01-further-parts`]) {
     it(`is read from ${valid}`, () => {
       expect(parseTraceId(valid)).to.equal(ID)
     })

@@ -52,7 +52,7 @@ describe('the cached usage of a key', () => {
     expect(reads).to.have.lengthOf(1)
   })
 
-  it('is that of the key: other keys have their own', async () => {
+  it('is separate for each key', async () => {
     await takeOne(store, 'key_one', FREE)
     expect((await read('key_one')).windows.minute.used).to.equal(1)
     expect((await read('key_two')).windows.minute.used).to.equal(0)
@@ -82,14 +82,14 @@ describe('the cached usage of a key', () => {
     expect(await read('key_one', rules)).not.to.have.property('bannedUntilMs')
   })
 
-  it('is that of the version of the record: a later record is read at once', async () => {
+  it('is separate for each version of the record, so that a later record applies at once', async () => {
     await read()
     await store.announce('key_one', 2)
     expect(await cache.readUsage('key_one', FREE, { version: 2 })).to.have.property('windows')
     expect(reads).to.deep.equal([{ version: 1 }, { version: 2 }])
   })
 
-  it('applies to a record that was read again, although an earlier read has found it stale', async () => {
+  it('is returned for a record that was read again, although an earlier read found that record stale', async () => {
     await store.announce('key_one', 2)
     expect(await cache.readUsage('key_one', FREE, { version: 1 })).to.deep.equal({ kind: 'stale', knownVersion: 2 })
     expect(await cache.readUsage('key_one', FREE, { version: 1, readSince: 2 })).to.have.property('windows')

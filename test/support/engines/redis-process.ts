@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { until } from '../until.js'
 import { cleanUpAtEnd } from './cleanup.js'
 import { findProgram } from './find-program.js'
 import { onFreePort } from './free-port.js'
+import { killWithParent } from './kill-with-parent.js'
 import { NoEngine } from './no-engine.js'
 import type { EngineServer, StartedEngine } from './own-engine.js'
 
@@ -34,7 +35,7 @@ export async function startRedisServer(
   const program = findProgram('redis-server')
   if (program === undefined) throw new NoEngine('redis-server is not installed')
   const folder = mkdtempSync(join(tmpdir(), 'petstore-redis-'))
-  const [command = program, ...allArgs] = [...endsWithParent(), program, ...args(folder)]
+  const [command, commandArgs] = killWithParent(program, args(folder))
   const logFile = join(folder, 'log')
   let child: ChildProcess | undefined
 
@@ -52,7 +53,7 @@ export async function startRedisServer(
   })
   const start = async () => {
     const log = openSync(logFile, 'w')
-    child = spawn(command, allArgs, { stdio: ['ignore', log, log] })
+    child = spawn(command, commandArgs, { stdio: ['ignore', log, log] })
     closeSync(log)
     child.unref()
     await once(child, 'spawn')
@@ -74,11 +75,4 @@ export async function startRedisServer(
     start,
     stop,
   }
-}
-
-/** On Linux, the kernel kills the server if the test run is killed. */
-export function endsWithParent(): string[] {
-  const prefix = ['setpriv', '--pdeathsig', 'KILL']
-  const { status } = spawnSync('setpriv', [...prefix.slice(1), 'true'], { stdio: 'ignore' })
-  return status === 0 ? prefix : []
 }
