@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up what the tests need: Redis, MongoDB (or a server that speaks its protocol), the base images of the Dockerfile, nginx,
-# Docker Compose, Chromium, curl, Python 3, and the client generators and HTTP clients of test/clients.
+# Docker Compose, Chromium, curl, openssl, Python 3, and the client generators and HTTP clients of test/clients.
 # Everything stays on the machine for the next run. If nothing is missing, the script takes less than a second.
 #   - If Docker responds, it pulls the official images, or those that REDIS_IMAGE, MONGODB_IMAGE, NGINX_IMAGE, NODE_IMAGE and
 #     RUNTIME_IMAGE name.
@@ -120,7 +120,7 @@ is_installed apt-get || why_not='only Debian can be set up'
 
 if [ -z "$why_not" ]; then
   packages=()
-  for program in redis-server nginx debootstrap curl python3; do
+  for program in redis-server nginx debootstrap curl openssl python3; do
     is_installed "$program" || packages+=("$program")
   done
   python3 -c 'import ensurepip' 2> /dev/null || packages+=(python3-venv)
