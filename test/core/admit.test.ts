@@ -67,7 +67,7 @@ describe('admitting a request', () => {
       const key = anApiKey('one', { version, plan: 'business' })
       const { admit, takes, forgotten } = anAdmission({ reads: [anApiKey('one', { version: 5 }), key], stale: [6] })
       expect(await admit(CREDENTIALS)).to.deep.include({ kind: 'decided', key })
-      expect(forgotten).to.deep.equal([key.secretHash])
+      expect(forgotten).to.deep.equal([CREDENTIALS.secret])
       expect(takes.map(([, { limits }, keyVersion]) => [limits.minute, keyVersion])).to.deep.equal([
         [60, { version: 5 }],
         [1000, { version, readSince: 6 }],

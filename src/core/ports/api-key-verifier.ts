@@ -3,7 +3,12 @@ import type { AddressQuota } from '../address-quota.js'
 import type { ApiKey } from '../api-key.js'
 
 export type Verification =
-  | { readonly kind: 'verified'; readonly key: ApiKey }
+  | {
+      readonly kind: 'verified'
+      readonly key: ApiKey
+      /** The end of the grace period, if the secret is the old one of a rotated key. */
+      readonly secretExpiresAtMs?: number
+    }
   /** The key is malformed, unknown, expired or revoked. The response must not reveal which. One failure was counted for the IP address. */
   | { readonly kind: 'invalid'; readonly quota: AddressQuota }
   /** The IP address has reached its failure limit, and the key is invalid or new to this replica. */
@@ -28,6 +33,6 @@ export interface ApiKeyVerifier {
    */
   verify(secret: string, address: string, signal?: Cancellation): Promise<Verification>
 
-  /** Drops the cached record, so that the next verification reads it again. The key still counts as found before. */
-  forget(secretHash: string): void
+  /** Drops the record that is cached for the secret, so that the next verification reads it again. The key still counts as found before. */
+  forget(secret: string): void
 }

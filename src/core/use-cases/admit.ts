@@ -14,6 +14,8 @@ export type Admission =
       readonly kind: 'decided'
       /** The verified key of the caller. */
       readonly key: ApiKey
+      /** The end of the grace period, if the secret is the old one of a rotated key. */
+      readonly secretExpiresAtMs?: number
       readonly verdict: Verdict
       /**
        * Refunds the request and resolves to the quota after the refund. Absent if nothing was charged: for a rejection, or a request that only
@@ -21,6 +23,8 @@ export type Admission =
        */
       readonly refund?: () => Promise<Quota>
     }
+
+type VerifiedCaller = Extract<Authentication, { readonly kind: 'verified' }>
 
 /** A key may change while its record is read again. */
 const MAX_ATTEMPTS = 5
@@ -43,19 +47,19 @@ export function makeAdmit(ports: { authenticate: Authenticate; apiKeyVerifier: A
       const rules = toQuotaRules(key, plans)
       signal?.throwIfAborted()
       const verdict = await quotas.take(key.keyId, rules, { version: key.version, ...(readSince === undefined ? {} : { readSince }) })
-      if (verdict.kind !== 'stale') return toAdmission(key, rules, verdict, signal)
+      if (verdict.kind !== 'stale') return toAdmission(authentication, rules, verdict, signal)
       // The record that is read next applies even if its version is lower: the key store may have been restored from a backup.
       readSince = verdict.knownVersion
-      apiKeyVerifier.forget(key.secretHash)
+      apiKeyVerifier.forget(credentials.secret ?? '')
     }
     throw new StoreUnavailable(`The API key changed during each of ${MAX_ATTEMPTS} reads`)
   }
 
-  async function toAdmission(key: ApiKey, rules: QuotaRules, verdict: Verdict, signal?: Cancellation): Promise<Admission> {
-    if (!('charge' in verdict)) return { kind: 'decided', key, verdict }
-    const refund = () => quotas.refund(key.keyId, verdict.charge, rules)
+  async function toAdmission(caller: VerifiedCaller, rules: QuotaRules, verdict: Verdict, signal?: Cancellation): Promise<Admission> {
+    if (!('charge' in verdict)) return { ...caller, kind: 'decided', verdict }
+    const refund = () => quotas.refund(caller.key.keyId, verdict.charge, rules)
     if (signal?.aborted) await refund()
     signal?.throwIfAborted()
-    return { kind: 'decided', key, verdict, refund }
+    return { ...caller, kind: 'decided', verdict, refund }
   }
 }

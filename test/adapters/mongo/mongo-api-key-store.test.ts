@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { MongoApiKeyStore } from '../../../src/adapters/mongo/mongo-api-key-store.js'
 import { StoreUnavailable } from '../../../src/core/errors.js'
-import { anApiKey } from '../../support/builders.js'
+import { anApiKey, anIssue } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import { anOwnMongo } from '../../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
@@ -32,7 +32,7 @@ describe('the API keys in MongoDB, if it stops responding', () => {
     proxy = await startFaultInjectionProxy(server.url, { stopForwardingOn: (sent) => sent.includes('lastUsedAt') })
     data = await MongoData.withIndexes(`mongodb://${proxy.address}/?directConnection=true`)
     const keys = new MongoApiKeyStore(data.connect(), new MovableClock())
-    await keys.insert(KEY)
+    await keys.insert(KEY, anIssue())
     const unhandled = await collectUnhandledRejections(async () => {
       expect(await keys.findBySecretHash(KEY.secretHash)).to.deep.equal(KEY)
       // When the second lookup times out, recording the use has timed out as well.

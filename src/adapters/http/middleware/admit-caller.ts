@@ -23,8 +23,9 @@ export function admitCaller(deps: { admit: Admit; trustedProxyHops: number }): M
         setAddressQuotaHeaders(ctx, admission.quota)
         throw toLockedOutError(admission.quota)
       case 'decided': {
-        const { key, verdict, refund } = admission
-        Object.assign(ctx.state, { key, verdict, refund })
+        const { key, secretExpiresAtMs, verdict, refund } = admission
+        Object.assign(ctx.state, { key, secretExpiresAtMs, verdict, refund })
+        if (secretExpiresAtMs !== undefined) ctx.res.setHeader('X-API-Key-Expires', new Date(secretExpiresAtMs).toUTCString())
         setKeyQuotaHeaders(ctx, verdict.quota, verdict.kind === 'banned' ? verdict.retryAfterSeconds : undefined)
         if (verdict.kind !== 'admitted') throw toRejectionError(verdict)
         return next()

@@ -23,15 +23,17 @@ export function logRequests({ log, metrics, trustedProxyHops }: { log: Logger; m
     }
     await next()
     const elapsedMs = performance.now() - startedMs
-    const { requestId, route, key, verdict, errorCode, outage } = ctx.state
+    const { requestId, route, key, secretExpiresAtMs, verdict, errorCode, outage } = ctx.state
     const request = { method: ctx.method, route: route?.template ?? 'none', status: ctx.status }
     const clientAddress = FAILED_AUTHENTICATIONS.has(errorCode) ? toClientAddress(ctx, trustedProxyHops) : undefined
     const ms = Math.round(elapsedMs * 10) / 10
-    log.info({ requestId, keyId: key?.keyId, ...request, code: errorCode, clientAddress, reason: outage, ms }, 'request')
+    const oldSecret = secretExpiresAtMs === undefined ? undefined : true
+    log.info({ requestId, keyId: key?.keyId, oldSecret, ...request, code: errorCode, clientAddress, reason: outage, ms }, 'request')
 
     metrics.countRequest(request, elapsedMs)
     if (errorCode && UNAUTHENTICATED.has(errorCode)) metrics.countUnauthenticated(errorCode)
     if (key && verdict) metrics.countVerdict(key.plan, verdict)
+    if (oldSecret) metrics.oldSecretRequests.inc()
     if (route?.deprecatedOperation) metrics.countDeprecatedRequest(route.deprecatedOperation)
   }
 }
