@@ -12,7 +12,7 @@ import { heapUsedAfterCollection } from '../support/heap.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { inSequence, inParallel } from '../support/verdicts.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { aChange, anApiKey, anIssue } from '../support/builders.js'
+import { aChange, anApiKey, anIssue, anOldSecret } from '../support/builders.js'
 import { rejection } from './rejection.js'
 
 const ADDRESS = '192.0.2.1'
@@ -205,6 +205,36 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
           expect(await getKind(verify(secret))).to.equal('verified')
         }
         expect(await failuresLeft()).to.equal(PER_MINUTE)
+      })
+
+      it('an old secret is verified with its end until the end of its grace period, to the millisecond, even if its record is cached', async () => {
+        const { secret: oldSecret, secretHash } = secrets.generate()
+        const { secret, key } = await aKey({ oldSecret: anOldSecret({ hash: secretHash, expiresAtMs: clock.nowMs() + 2_000 }) })
+        const verified = { kind: 'verified', key, secretExpiresAtMs: clock.nowMs() + 2_000 }
+        expect(await verify(oldSecret)).to.deep.equal(verified)
+        expect(await verify(secret))
+          .to.include({ kind: 'verified' })
+          .and.not.have.property('secretExpiresAtMs')
+        clock.advanceMs(1_999)
+        expect(await verify(oldSecret)).to.deep.equal(verified)
+        clock.advanceMs(1)
+        expect(await getKind(verify(oldSecret))).to.equal('invalid')
+        expect(await verify(secret))
+          .to.include({ kind: 'verified' })
+          .and.not.have.property('secretExpiresAtMs')
+        expect(store.queries).to.have.lengthOf(2)
+      })
+
+      it('forgetting an old secret drops its record, not that of the current secret', async () => {
+        const { secret: oldSecret, secretHash } = secrets.generate()
+        const { secret, key } = await aKey({ oldSecret: anOldSecret({ hash: secretHash }) })
+        for (const one of [oldSecret, secret]) await verify(one)
+        await store.update(anApiKey('one', { ...key, oldSecret: anOldSecret(), version: 2 }), aChange())
+        verifier.forget(oldSecret)
+        expect(await getKind(verify(oldSecret))).to.equal('invalid')
+        expect(await verify(secret))
+          .to.include({ kind: 'verified' })
+          .and.not.have.property('secretExpiresAtMs')
       })
 
       it('a forgotten record is read again, and its key still counts as found before', async () => {

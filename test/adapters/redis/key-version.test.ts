@@ -9,7 +9,9 @@ import type { Admission } from '../../../src/core/use-cases/admit.js'
 import { makeAdmit } from '../../../src/core/use-cases/admit.js'
 import { makeAuthenticate } from '../../../src/core/use-cases/authenticate.js'
 import { makeChangeApiKeyPlan } from '../../../src/core/use-cases/change-api-key-plan.js'
+import { makeFinishRotation } from '../../../src/core/use-cases/finish-rotation.js'
 import { makeRevokeApiKey } from '../../../src/core/use-cases/revoke-api-key.js'
+import { makeRotateApiKey } from '../../../src/core/use-cases/rotate-api-key.js'
 import { makeShowApiKey } from '../../../src/core/use-cases/show-api-key.js'
 import { makeUnbanApiKey } from '../../../src/core/use-cases/unban-api-key.js'
 import { getMinutePhaseSeconds } from '../../../src/core/window.js'
@@ -72,12 +74,14 @@ describe('on replicas that have cached the record of a key,', function () {
       calls: replica.takes,
       changePlan: makeChangeApiKeyPlan(ports),
       revoke: makeRevokeApiKey(ports),
+      rotate: makeRotateApiKey({ ...ports, secrets }),
+      finishRotation: makeFinishRotation(ports),
       unban: makeUnbanApiKey({ ...ports, showApiKey: makeShowApiKey(ports) }),
     }
   }
   type Replica = Awaited<ReturnType<typeof aReplica>>
 
-  const send = ({ admit }: Replica) => admit({ secret, address: ADDRESS })
+  const send = ({ admit }: Replica, sent = secret) => admit({ secret: sent, address: ADDRESS })
   const [first, second] = [() => replicas[0] ?? failMissingReplica(), () => replicas[1] ?? failMissingReplica()]
 
   it('a plan change applies to the next request on each replica, and usage stays', async () => {
@@ -110,6 +114,40 @@ describe('on replicas that have cached the record of a key,', function () {
     const queriesBefore = store.queries
     for (const replica of replicas) expect((await send(replica)).kind).to.equal('invalid')
     expect(store.queries - queriesBefore, 'the revoked record is not cached as a valid one').to.be.at.most(2)
+  })
+
+  it('a rotation keeps the old secret for the grace period, and both secrets share one quota on each replica', async () => {
+    const oldSecret = secret
+    for (const replica of replicas) await send(replica)
+    const rotated = await first().rotate(key.keyId, { graceMs: 60_000 }, 'alice')
+    for (const replica of replicas) {
+      expect(await send(replica, oldSecret)).to.include({ kind: 'decided', secretExpiresAtMs: rotated.key.oldSecret?.expiresAtMs })
+      expect(await send(replica, rotated.secret))
+        .to.include({ kind: 'decided' })
+        .and.not.have.property('secretExpiresAtMs')
+    }
+    expect((await observer.hash(key.keyId)).dayUsed).to.equal(6)
+    clock.advanceMs(59_999)
+    for (const replica of replicas) expect((await send(replica, oldSecret)).kind).to.equal('decided')
+    clock.advanceMs(1)
+    for (const replica of replicas) expect((await send(replica, oldSecret)).kind).to.equal('invalid')
+    for (const replica of replicas) expect((await send(replica, rotated.secret)).kind).to.equal('decided')
+  })
+
+  it('the next request with the old secret on each replica is rejected after the rotation is finished, or had no grace period', async () => {
+    const oldSecret = secret
+    for (const replica of replicas) await send(replica)
+    const { secret: newSecret } = await first().rotate(key.keyId, { graceMs: 60_000 }, 'alice')
+    for (const replica of replicas) for (const one of [oldSecret, newSecret]) expect((await send(replica, one)).kind).to.equal('decided')
+    expect(await second().finishRotation(key.keyId, 'alice')).to.include({ takesEffect: 'at once' })
+    for (const replica of replicas) expect((await send(replica, oldSecret)).kind).to.equal('invalid')
+    for (const replica of replicas) expect((await send(replica, newSecret)).kind).to.equal('decided')
+
+    const { secret: third } = await first().rotate(key.keyId, { graceMs: 0 }, 'alice')
+    const before = store.queries
+    for (const replica of replicas) expect((await send(replica, newSecret)).kind).to.equal('invalid')
+    for (const replica of replicas) expect((await send(replica, third)).kind).to.equal('decided')
+    expect(store.queries - before).to.equal(4)
   })
 
   it('a plan change during 200 requests on both replicas applies to every request that is sent after it', async () => {
