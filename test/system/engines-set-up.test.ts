@@ -21,7 +21,8 @@ describe('scripts/set-up-engines.sh', () => {
     createFakeProgram('docker', '')
     createFakeProgram('python3', '')
     createFakeProgram('scripts/engines/client-tools.sh', '')
-    for (const installed of ['redis-server', 'nginx', 'debootstrap', 'curl', 'openssl', 'chromium', 'dockerd', 'apt-get']) createFakeProgram(installed)
+    for (const installed of ['redis-server', 'nginx', 'debootstrap', 'curl', 'openssl', 'chromium', 'dockerd', 'apt-get'])
+      createFakeProgram(installed)
   })
 
   afterEach(() => rmSync(folder, { recursive: true }))
