@@ -73,7 +73,7 @@ export function drawTimeline({ perSecond, faults, alerts }) {
   const firing = {
     type: 'custom',
     ...indexes.alerts,
-    data: alerts.flatMap(({ periods }, row) => periods.map(({ from, to }) => [from, to, row])),
+    data: alerts.flatMap(({ periods }, row) => periods.map(({ from, to }) => [from, Math.min(to, seconds), row])),
     renderItem: (_, { value, coord }) => {
       const [x, y] = coord([value(0), value(2)])
       const [end] = coord([value(1), value(2)])

@@ -16,8 +16,8 @@ import { drawTimeline } from './fault-timeline.mjs'
 import { startPrometheus } from './prometheus.mjs'
 
 const REPLICAS = 3
-const WARM_UP_MS = 15_000
-const PAUSE_MS = 8_000
+const WARM_UP_MS = 10_000
+const PAUSE_MS = 6_000
 const FAULT_MS = 10_000
 const SLOW_REDIS_MS = 200
 /** One minute becomes five seconds, so that alerts fire during faults of ten seconds. */
@@ -82,10 +82,17 @@ async function run() {
     { alertDelayDivisor: ALERT_DELAY_DIVISOR },
   )
   const keys = await issueKeys(service.settings.MONGODB_URL)
-  const load = new OpenLoopLoad(service.nginx.url, makeCallers(keys))
-  const log = []
+  const callers = makeCallers(keys)
+  // Without writes, because the first fault must happen after few of them.
+  const warmUp = new OpenLoopLoad(
+    service.nginx.url,
+    callers.filter(({ name }) => name === 'reads'),
+  )
   await sleep(WARM_UP_MS)
+  await warmUp.stop()
 
+  const log = []
+  const load = new OpenLoopLoad(service.nginx.url, callers)
   const zeroMs = performance.now()
   const now = () => toSeconds(performance.now() - zeroMs)
   const faults = []
