@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os'
 import type { Commands } from './adapters/cli/program.js'
 import type { Config } from './config.js'
 import { readProcessConfig } from './config.js'
@@ -30,6 +31,14 @@ export const COMMANDS: Commands = {
 
   print: (text) => process.stdout.write(text),
   audit: (change) => process.stderr.write(`${JSON.stringify({ level: 30, time: Date.now(), ...change })}\n`),
+  systemUser() {
+    try {
+      return userInfo().username
+    } catch {
+      // A container may run with a user ID that has no name.
+      return `user ID ${process.getuid?.()}`
+    }
+  },
   progressStream: process.stderr,
 }
 

@@ -79,7 +79,11 @@ async function prepareBackingServices({ backingServices, log }: ServiceParts): P
 }
 
 async function issueDemoKeys({ apiKeyAdmin: { issue, plans } }: ServiceParts): Promise<IssuedApiKey[]> {
-  return Promise.all(PLAN_NAMES.map((plan) => issue({ owner: 'demo', plan, ...(plans.plans[plan].limits ? {} : { limits: DEMO_LIMITS }) })))
+  return Promise.all(
+    PLAN_NAMES.map((plan) =>
+      issue({ owner: 'demo', plan, ...(plans.plans[plan].limits ? {} : { limits: DEMO_LIMITS }) }, 'petstore serve'),
+    ),
+  )
 }
 
 async function listenOrExplain(server: Server, host: string, port: number, prefix: string): Promise<string> {

@@ -52,6 +52,15 @@ export class ApiKeyRevoked extends DomainError {
   readonly code = 'api_key_revoked'
 }
 
+export class ApiKeyExpired extends DomainError {
+  readonly code = 'api_key_expired'
+}
+
+/** The key was rotated before, and its old secret is still valid, or it was rotated at the same time. */
+export class RotationInProgress extends DomainError {
+  readonly code = 'rotation_in_progress'
+}
+
 /** Sample orders were requested, but there are no pets to order. */
 export class NoPetsToOrder extends DomainError {
   readonly code = 'no_pets_to_order'

@@ -1,4 +1,5 @@
 import { ContainerModule } from 'inversify'
+import { MemoryApiKeyHistory } from '../adapters/memory/memory-api-key-history.js'
 import { MemoryApiKeyStore } from '../adapters/memory/memory-api-key-store.js'
 import { MemoryFailedAuthentications } from '../adapters/memory/memory-failed-authentications.js'
 import { MemoryIdempotencyStore } from '../adapters/memory/memory-idempotency-store.js'
@@ -18,7 +19,9 @@ export function memoryModule({ plans, hasSampleData }: Config): ContainerModule 
     bind(TOKENS.pets).toResolvedValue(() => new MemoryPetStore(pets))
     bind(TOKENS.petIds).toResolvedValue(() => new MemoryPetIds(pets.at(-1)?.id))
     bind(TOKENS.orders).toResolvedValue(() => new MemoryOrderStore(orders))
-    bind(TOKENS.apiKeyStore).toResolvedValue((clock) => new MemoryApiKeyStore(clock), [TOKENS.clock])
+    bind(MemoryApiKeyHistory).toResolvedValue(() => new MemoryApiKeyHistory())
+    bind(TOKENS.apiKeyHistory).toService(MemoryApiKeyHistory)
+    bind(TOKENS.apiKeyStore).toResolvedValue((clock, history) => new MemoryApiKeyStore(clock, history), [TOKENS.clock, MemoryApiKeyHistory])
     bind(TOKENS.idempotency).toResolvedValue((clock) => new MemoryIdempotencyStore(clock), [TOKENS.clock])
     bind(MemoryQuotaStore).toResolvedValue(
       (clock, metrics) => new MemoryQuotaStore(clock, () => metrics.bans.inc()),

@@ -1,5 +1,6 @@
 import { ContainerModule } from 'inversify'
 import { MongoMetrics } from '../adapters/http/admin/mongo-metrics.js'
+import { MongoApiKeyHistory } from '../adapters/mongo/mongo-api-key-history.js'
 import { MongoApiKeyStore } from '../adapters/mongo/mongo-api-key-store.js'
 import { MongoConnection } from '../adapters/mongo/mongo-connection.js'
 import { MongoIdempotencyStore } from '../adapters/mongo/mongo-idempotency-store.js'
@@ -37,6 +38,7 @@ export function mongoModule({ idBlockSize }: Config, { mongodbUrl }: SharedStora
     bind(TOKENS.petIds).toResolvedValue((connection) => new MongoPetIds(connection, idBlockSize), [mongo])
     bind(TOKENS.orders).toResolvedValue((connection) => new MongoOrderStore(connection), [mongo])
     bind(TOKENS.apiKeyStore).toResolvedValue((connection, clock) => new MongoApiKeyStore(connection, clock), [mongo, TOKENS.clock])
+    bind(TOKENS.apiKeyHistory).toResolvedValue((connection) => new MongoApiKeyHistory(connection), [mongo])
     bind(TOKENS.idempotency).toResolvedValue((connection, clock) => new MongoIdempotencyStore(connection, clock), [mongo, TOKENS.clock])
     bind(TOKENS.seed).toResolvedValue(
       (connection, pets) => makeSeed({ seedStore: new MongoSeedStore(connection), pets }),

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http'
 import { injectable } from 'inversify'
 import type { Logger } from 'pino'
-import type { ApiKeyAdmin } from '../adapters/cli/keys-command.js'
+import type { ApiKeyAdmin } from '../adapters/cli/api-key-admin.js'
 import type { Health } from '../adapters/http/admin/health.js'
 import type { Metrics } from '../adapters/http/admin/metrics.js'
 import type { Tracing } from '../adapters/opentelemetry/tracing.js'

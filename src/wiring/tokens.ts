@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http'
 import type { ServiceIdentifier } from 'inversify'
 import { inject as untypedInject, multiInject, optional } from 'inversify'
 import type { Logger } from 'pino'
-import type { ApiKeyAdmin } from '../adapters/cli/keys-command.js'
+import type { ApiKeyAdmin } from '../adapters/cli/api-key-admin.js'
 import type { Dependency, Health } from '../adapters/http/admin/health.js'
 import type { Metrics } from '../adapters/http/admin/metrics.js'
 import type { Operation } from '../adapters/http/operations/operation.js'
@@ -11,6 +11,7 @@ import type { MongoConnection } from '../adapters/mongo/mongo-connection.js'
 import type { Tracing } from '../adapters/opentelemetry/tracing.js'
 import type { RedisConnection } from '../adapters/redis/redis-connection.js'
 import type { Purpose } from '../config.js'
+import type { ApiKeyHistory } from '../core/ports/api-key-history.js'
 import type { ApiKeySecrets } from '../core/ports/api-key-secrets.js'
 import type { ApiKeyStore } from '../core/ports/api-key-store.js'
 import type { ApiKeyVerifier } from '../core/ports/api-key-verifier.js'
@@ -58,6 +59,7 @@ export const TOKENS = {
   orders: token<OrderStore>('orders'),
   idempotency: token<IdempotencyStore>('idempotency'),
   apiKeyStore: token<ApiKeyStore>('apiKeyStore'),
+  apiKeyHistory: token<ApiKeyHistory>('apiKeyHistory'),
   quotas: token<QuotaStore>('quotas'),
   quotaControl: token<QuotaControl>('quotaControl'),
   usageReader: token<UsageReader>('usageReader'),

@@ -12,7 +12,7 @@ import { heapUsedAfterCollection } from '../support/heap.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { inSequence, inParallel } from '../support/verdicts.js'
 import { WatchedApiKeyStore } from '../support/watched-api-key-store.js'
-import { anApiKey } from '../support/builders.js'
+import { aChange, anApiKey, anIssue, anOldSecret } from '../support/builders.js'
 import { rejection } from './rejection.js'
 
 const ADDRESS = '192.0.2.1'
@@ -59,8 +59,12 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
     async function aKey(overrides: Partial<ApiKey> = {}): Promise<{ secret: string; key: ApiKey }> {
       const { secret, ...publicPart } = secrets.generate()
       const key = anApiKey('one', { ...publicPart, ...overrides })
-      await store.insert(key)
+      await store.insert(key, anIssue())
       return { secret, key }
+    }
+
+    async function revoke(key: ApiKey): Promise<void> {
+      await store.update({ ...key, revokedAtMs: 1, version: key.version + 1 }, aChange())
     }
 
     async function useUp(): Promise<void> {
@@ -140,7 +144,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         const { secret, key } = await aKey()
         const replicas = [verifier, makeVerifier()]
         for (const replica of replicas) await replica.verify(secret, ADDRESS)
-        await store.revoke(key.keyId, 1)
+        await revoke(key)
         for (let passedMs = 0; passedMs < CACHED_MS; passedMs += 100) {
           for (const replica of replicas) await replica.verify(secret, OTHER_ADDRESS)
           clock.advanceMs(100)
@@ -167,7 +171,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       it('a key that is stored after a failed lookup is verified within 10 s', async () => {
         const { secret, ...publicPart } = secrets.generate()
         await verify(secret)
-        await store.insert(anApiKey('one', publicPart))
+        await store.insert(anApiKey('one', publicPart), anIssue())
         clock.advanceMs(CACHED_MS)
         expect(await getKind(verify(secret))).to.equal('verified')
       })
@@ -203,14 +207,44 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         expect(await failuresLeft()).to.equal(PER_MINUTE)
       })
 
+      it('an old secret is verified with its end until the end of its grace period, to the millisecond, even if its record is cached', async () => {
+        const { secret: oldSecret, secretHash } = secrets.generate()
+        const { secret, key } = await aKey({ oldSecret: anOldSecret({ hash: secretHash, expiresAtMs: clock.nowMs() + 2_000 }) })
+        const verified = { kind: 'verified', key, secretExpiresAtMs: clock.nowMs() + 2_000 }
+        expect(await verify(oldSecret)).to.deep.equal(verified)
+        expect(await verify(secret))
+          .to.include({ kind: 'verified' })
+          .and.not.have.property('secretExpiresAtMs')
+        clock.advanceMs(1_999)
+        expect(await verify(oldSecret)).to.deep.equal(verified)
+        clock.advanceMs(1)
+        expect(await getKind(verify(oldSecret))).to.equal('invalid')
+        expect(await verify(secret))
+          .to.include({ kind: 'verified' })
+          .and.not.have.property('secretExpiresAtMs')
+        expect(store.queries).to.have.lengthOf(2)
+      })
+
+      it('forgetting an old secret drops its record, not that of the current secret', async () => {
+        const { secret: oldSecret, secretHash } = secrets.generate()
+        const { secret, key } = await aKey({ oldSecret: anOldSecret({ hash: secretHash }) })
+        for (const one of [oldSecret, secret]) await verify(one)
+        await store.update(anApiKey('one', { ...key, oldSecret: anOldSecret(), version: 2 }), aChange())
+        verifier.forget(oldSecret)
+        expect(await getKind(verify(oldSecret))).to.equal('invalid')
+        expect(await verify(secret))
+          .to.include({ kind: 'verified' })
+          .and.not.have.property('secretExpiresAtMs')
+      })
+
       it('a forgotten record is read again, and its key still counts as found before', async () => {
         const { secret, key } = await aKey()
         await verify(secret)
-        await store.revoke(key.keyId, 1)
-        verifier.forget(key.secretHash)
+        await revoke(key)
+        verifier.forget(secret)
         expect(await getKind(verify(secret))).to.equal('invalid')
         await useUp()
-        verifier.forget(key.secretHash)
+        verifier.forget(secret)
         await verify(secret)
         expect(store.queries).to.have.lengthOf(3)
       })
@@ -321,7 +355,7 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
         clock.advanceMs(CACHED_MS)
         expect(await getKind(verify(secret))).to.equal('verified')
         expect(store.queries).to.have.lengthOf(2)
-        await store.revoke(key.keyId, 1)
+        await revoke(key)
         clock.advanceMs(CACHED_MS)
         expect(await getKind(verify(secret))).to.equal('locked-out')
       })
@@ -367,10 +401,10 @@ export function describeApiKeyVerifier(name: string, make: (ports: Ports) => Api
       })
 
       it('nothing is kept for an IP address without a lookup in flight', async () => {
-        const { secret, key } = await aKey()
+        const { secret } = await aKey()
         const verifyFrom = (count: number) =>
           inSequence(count, (index) => {
-            verifier.forget(key.secretHash)
+            verifier.forget(secret)
             return verify(secret, `address ${index}`)
           })
         await verifyFrom(100)

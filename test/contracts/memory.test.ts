@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { CachedApiKeyVerifier } from '../../src/adapters/memory/cached-api-key-verifier.js'
+import { MemoryApiKeyHistory } from '../../src/adapters/memory/memory-api-key-history.js'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
 import { MemoryFailedAuthentications } from '../../src/adapters/memory/memory-failed-authentications.js'
 import { MemoryIdempotencyStore } from '../../src/adapters/memory/memory-idempotency-store.js'
@@ -10,15 +11,18 @@ import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.j
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
 import { StoreUnavailable } from '../../src/core/errors.js'
 import { MAX_ASSIGNED_ID } from '../../src/core/int64.js'
+import type { ApiKeyHistory } from '../../src/core/ports/api-key-history.js'
 import type { FailedAuthentications } from '../../src/core/ports/failed-authentications.js'
 import type { QuotaControl } from '../../src/core/ports/quota-control.js'
 import type { QuotaStore } from '../../src/core/ports/quota-store.js'
 import type { SeedStore } from '../../src/core/ports/seed-store.js'
+import { describeApiKeyHistory } from './api-key-history.contract.js'
 import { describeApiKeySecrets } from './api-key-secrets.contract.js'
 import { describeApiKeyStore } from './api-key-store.contract.js'
 import { describeApiKeyVerifier } from './api-key-verifier.contract.js'
 import { describeFailedAuthentications } from './failed-authentications.contract.js'
 import { describeIdempotencyStore } from './idempotency-store.contract.js'
+import { MovableClock } from '../support/movable-clock.js'
 import { MemorySeedStore } from '../support/memory-seed-store.js'
 import type { OpenAdapter, Outage } from './open-adapter.js'
 import { describeOrderStore } from './order-store.contract.js'
@@ -46,6 +50,14 @@ describeOrderStore('in memory', async (orders) => opened(failDuringOutage(new Me
 describePetIds('in memory', async (last) => opened(failDuringOutage(new MemoryPetIds(last))), outage)
 describeIdempotencyStore('in memory', async (clock) => opened(failDuringOutage(new MemoryIdempotencyStore(clock))), outage)
 describeApiKeyStore('in memory', async (clock) => opened(failDuringOutage(new MemoryApiKeyStore(clock))), outage)
+describeApiKeyHistory(
+  'in memory',
+  async () => {
+    const history = new MemoryApiKeyHistory()
+    return opened({ apiKeys: new MemoryApiKeyStore(new MovableClock(), history), history: failDuringOutage<ApiKeyHistory>(history) })
+  },
+  outage,
+)
 describeSeedStore(
   'that tests have in memory',
   async () => {

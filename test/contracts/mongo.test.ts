@@ -1,16 +1,20 @@
 import type { Db } from 'mongodb'
+import { MongoApiKeyHistory } from '../../src/adapters/mongo/mongo-api-key-history.js'
 import { MongoApiKeyStore } from '../../src/adapters/mongo/mongo-api-key-store.js'
 import { MongoIdempotencyStore } from '../../src/adapters/mongo/mongo-idempotency-store.js'
 import { MongoOrderStore, getOrderCollection } from '../../src/adapters/mongo/mongo-order-store.js'
 import { MongoPetIds } from '../../src/adapters/mongo/mongo-pet-ids.js'
 import { MongoPetStore } from '../../src/adapters/mongo/mongo-pet-store.js'
 import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../src/adapters/mongo/mongo-seed-store.js'
+import { SystemClock } from '../../src/adapters/node/system-clock.js'
 import type { Order } from '../../src/core/order.js'
 import type { Clock } from '../../src/core/ports/clock.js'
 import type { MongoDatabase } from '../support/engines/mongo-engine.js'
 import { aMongoDatabase, anOwnMongo } from '../support/engines/mongo-engine.js'
 import type { OwnEngine } from '../support/engines/own-engine.js'
 import { MongoData } from '../support/mongo-data.js'
+import type { HistoryAdapters } from './api-key-history.contract.js'
+import { describeApiKeyHistory, describeApiKeyHistoryOutages } from './api-key-history.contract.js'
 import { describeApiKeyStore, describeApiKeyStoreOutages } from './api-key-store.contract.js'
 import { describeIdempotencyStore, describeIdempotencyStoreOutages } from './idempotency-store.contract.js'
 import type { OpenAdapter, Outage } from './open-adapter.js'
@@ -31,6 +35,8 @@ function makeOpeners(data: () => MongoData) {
     petIds: (last: bigint) => data().open((mongo) => new MongoPetIds(mongo, BLOCK_SIZE), countTo(last)),
     idempotency: (clock: Clock) => data().open((mongo) => new MongoIdempotencyStore(mongo, clock)),
     apiKeys: (clock: Clock) => data().open((mongo) => new MongoApiKeyStore(mongo, clock)),
+    apiKeyHistory: (): Promise<OpenAdapter<HistoryAdapters>> =>
+      data().open((mongo) => ({ apiKeys: new MongoApiKeyStore(mongo, new SystemClock()), history: new MongoApiKeyHistory(mongo) })),
     seeded: (): Promise<OpenAdapter<SeedAdapters>> =>
       data().open((mongo) => ({
         seedStore: new MongoSeedStore(data().connect({ callTimeoutMs: BULK_TIMEOUT_MS })),
@@ -58,6 +64,7 @@ describe('MongoDB', () => {
   describePetIds('from MongoDB', open.petIds)
   describeIdempotencyStore('in MongoDB', open.idempotency)
   describeApiKeyStore('in MongoDB', open.apiKeys)
+  describeApiKeyHistory('in MongoDB', open.apiKeyHistory)
   describeSeedStore('in MongoDB', open.seeded)
 })
 
@@ -88,6 +95,7 @@ describe('MongoDB with outages', () => {
   describeIdempotencyStoreOutages('in MongoDB that is frozen', open.idempotency, frozen)
   describeApiKeyStoreOutages('in MongoDB that is killed', open.apiKeys, killed)
   describeApiKeyStoreOutages('in MongoDB that is frozen', open.apiKeys, frozen)
+  describeApiKeyHistoryOutages('in MongoDB that is killed', open.apiKeyHistory, killed)
   // No outage tests with a frozen MongoDB, because a bulk connection waits for a minute.
   describeSeedStoreOutages('in MongoDB that is killed', open.seeded, killed)
 })

@@ -33,6 +33,17 @@ describe('admitting a request', () => {
     expect(takes[0]?.[1].limits).to.deep.equal(limits)
   })
 
+  it('says when the secret expires if it is the old one of a rotated key, whether the request is admitted or rejected', async () => {
+    for (const limits of [{ minute: 1, day: 1 }, EXHAUSTED]) {
+      const key = anApiKey('one', { limits })
+      const { admit } = anAdmission({ reads: [{ kind: 'verified', key, secretExpiresAtMs: 7 }, key] })
+      expect(await admit(CREDENTIALS)).to.include({ kind: 'decided', secretExpiresAtMs: 7 })
+      expect(await admit(CREDENTIALS))
+        .to.include({ kind: 'decided' })
+        .and.not.have.property('secretExpiresAtMs')
+    }
+  })
+
   it('returns the failed authentication, and charges nothing', async () => {
     for (const kind of ['missing', 'invalid', 'locked-out'] as const) {
       const { admit, takes, forgotten } = anAdmission({ reads: [{ kind, quota: QUOTA }] })
@@ -67,7 +78,7 @@ describe('admitting a request', () => {
       const key = anApiKey('one', { version, plan: 'business' })
       const { admit, takes, forgotten } = anAdmission({ reads: [anApiKey('one', { version: 5 }), key], stale: [6] })
       expect(await admit(CREDENTIALS)).to.deep.include({ kind: 'decided', key })
-      expect(forgotten).to.deep.equal([key.secretHash])
+      expect(forgotten).to.deep.equal([CREDENTIALS.secret])
       expect(takes.map(([, { limits }, keyVersion]) => [limits.minute, keyVersion])).to.deep.equal([
         [60, { version: 5 }],
         [1000, { version, readSince: 6 }],
@@ -187,7 +198,7 @@ function anAdmission({ reads, stale = [], quotas: deciding, onRead = () => {}, o
     },
     apiKeyVerifier: {
       verify: () => Promise.reject(new Error('Only authentication verifies')),
-      forget: (secretHash) => void forgotten.push(secretHash),
+      forget: (secret) => void forgotten.push(secret),
     },
     quotas,
     plans: PLANS,

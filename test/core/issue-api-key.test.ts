@@ -15,7 +15,7 @@ describe('issuing an API key', () => {
     const { issueApiKey, apiKeyStore, secrets, clock } = anIssuer()
     const expiresAtMs = clock.nowMs() + 1000
     for (const plan of PLAN_NAMES) {
-      const { key, secret } = await issueApiKey({ owner: 'Acme', plan, limits: LIMITS, expiresAtMs })
+      const { key, secret } = await issueApiKey({ owner: 'Acme', plan, limits: LIMITS, expiresAtMs }, 'alice')
       const expected = { owner: 'Acme', plan, limits: LIMITS, expiresAtMs, createdAtMs: clock.nowMs(), secretHash: secrets.hash(secret) }
       expect(key).to.deep.include(expected)
       expect(await apiKeyStore.findBySecretHash(key.secretHash)).to.deep.equal(key)
@@ -23,14 +23,14 @@ describe('issuing an API key', () => {
   })
 
   it('stores neither unset fields nor the secret', async () => {
-    const { key, secret } = await anIssuer().issueApiKey({ owner: 'Acme', plan: 'free' })
+    const { key, secret } = await anIssuer().issueApiKey({ owner: 'Acme', plan: 'free' }, 'alice')
     expect(key).to.have.all.keys('keyId', 'secretHash', 'hint', 'owner', 'plan', 'createdAtMs', 'version')
     expect(JSON.stringify(key)).not.to.include(secret.slice(9, 39))
   })
 
   it('is rejected, and stores nothing, if neither the key nor its plan has limits', async () => {
     const { issueApiKey, apiKeyStore } = anIssuer()
-    expect(await rejection(issueApiKey({ owner: 'Acme', plan: 'enterprise' })))
+    expect(await rejection(issueApiKey({ owner: 'Acme', plan: 'enterprise' }, 'alice')))
       .to.be.instanceOf(LimitsRequired)
       .with.property('code', 'limits_required')
     expect(await apiKeyStore.list({})).to.deep.equal([])
@@ -41,8 +41,8 @@ describe('issuing an API key', () => {
     const generated = secrets.generate()
     secrets.generate = () => generated
     const { issueApiKey, apiKeyStore } = anIssuer(secrets)
-    const { key } = await issueApiKey({ owner: 'Acme', plan: 'free' })
-    expect(await rejection(issueApiKey({ owner: 'Other', plan: 'business' }))).to.be.instanceOf(Error)
+    const { key } = await issueApiKey({ owner: 'Acme', plan: 'free' }, 'alice')
+    expect(await rejection(issueApiKey({ owner: 'Other', plan: 'business' }, 'alice'))).to.be.instanceOf(Error)
     expect(await apiKeyStore.list({})).to.deep.equal([key])
   })
 })

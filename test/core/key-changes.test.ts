@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { MemoryApiKeyHistory } from '../../src/adapters/memory/memory-api-key-history.js'
 import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-store.js'
 import { MemoryQuotaStore } from '../../src/adapters/memory/memory-quota-store.js'
 import { announceChange } from '../../src/core/announce-change.js'
@@ -9,7 +10,7 @@ import { makeRevokeApiKey } from '../../src/core/use-cases/revoke-api-key.js'
 import { makeShowApiKey } from '../../src/core/use-cases/show-api-key.js'
 import { makeShowUsage } from '../../src/core/use-cases/show-usage.js'
 import { makeUnbanApiKey } from '../../src/core/use-cases/unban-api-key.js'
-import { anApiKey, somePlans, someQuotaRules } from '../support/builders.js'
+import { anApiKey, anIssue, somePlans, someQuotaRules } from '../support/builders.js'
 import { rejection } from '../contracts/rejection.js'
 import { MovableClock } from '../support/movable-clock.js'
 import { readUsed } from '../support/read-used.js'
@@ -40,7 +41,7 @@ describe('announcing a change of a key', () => {
 describe("changing a key's plan", () => {
   it('stores plan and limits first, then announces the new version', async () => {
     const { changePlan, apiKeyStore, announced } = await someUseCases()
-    const { key, takesEffect } = await changePlan('key_one', { plan: 'pro', limits: LIMITS })
+    const { key, takesEffect } = await changePlan('key_one', { plan: 'pro', limits: LIMITS }, 'alice')
     expect(key).to.deep.include({ keyId: 'key_one', plan: 'pro', limits: LIMITS, version: 2 })
     expect(takesEffect).to.equal('at once')
     expect(await apiKeyStore.findById('key_one')).to.deep.equal(key)
@@ -49,26 +50,26 @@ describe("changing a key's plan", () => {
 
   it('removes the limits of the key unless they are set again', async () => {
     const { changePlan } = await someUseCases({ limits: LIMITS })
-    expect((await changePlan('key_one', { plan: 'business' })).key).not.to.have.property('limits')
+    expect((await changePlan('key_one', { plan: 'business' }, 'alice')).key).not.to.have.property('limits')
   })
 
   it('to a plan without limits requires limits, and otherwise stores and announces nothing', async () => {
     const { changePlan, apiKeyStore, announced } = await someUseCases()
-    expect(await rejection(changePlan('key_one', { plan: 'enterprise' }))).to.be.instanceOf(LimitsRequired)
+    expect(await rejection(changePlan('key_one', { plan: 'enterprise' }, 'alice'))).to.be.instanceOf(LimitsRequired)
     expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'free', version: 1 })
     expect(announced).to.deep.equal([])
-    expect((await changePlan('key_one', { plan: 'enterprise', limits: LIMITS })).key).to.deep.include({ limits: LIMITS })
+    expect((await changePlan('key_one', { plan: 'enterprise', limits: LIMITS }, 'alice')).key).to.deep.include({ limits: LIMITS })
   })
 
   it('throws ApiKeyNotFound for an unknown key, and announces nothing', async () => {
     const { changePlan, announced } = await someUseCases()
-    expect(await rejection(changePlan('key_none', { plan: 'pro' }))).to.be.instanceOf(ApiKeyNotFound)
+    expect(await rejection(changePlan('key_none', { plan: 'pro' }, 'alice'))).to.be.instanceOf(ApiKeyNotFound)
     expect(announced).to.deep.equal([])
   })
 
   it('is stored although it cannot be announced', async () => {
     const { changePlan, apiKeyStore } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
-    expect(await changePlan('key_one', { plan: 'pro' })).to.include({ takesEffect: 'within 10 s' })
+    expect(await changePlan('key_one', { plan: 'pro' }, 'alice')).to.include({ takesEffect: 'within 10 s' })
     expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'pro' })
   })
 })
@@ -76,7 +77,7 @@ describe("changing a key's plan", () => {
 describe('revoking a key', () => {
   it('stores the time first, then announces the new version', async () => {
     const { revoke, apiKeyStore, announced, clock } = await someUseCases()
-    const { key, takesEffect } = await revoke('key_one')
+    const { key, takesEffect } = await revoke('key_one', 'alice')
     expect(key).to.include({ revokedAtMs: clock.nowMs(), version: 2 })
     expect(takesEffect).to.equal('at once')
     expect(await apiKeyStore.findById('key_one')).to.deep.equal(key)
@@ -85,9 +86,9 @@ describe('revoking a key', () => {
 
   it('twice keeps the first revocation time and announces the change again, because the first announcement may be lost', async () => {
     const { revoke, announced, clock } = await someUseCases()
-    const { key } = await revoke('key_one')
+    const { key } = await revoke('key_one', 'alice')
     clock.advanceSeconds(100)
-    expect((await revoke('key_one')).key).to.deep.equal(key)
+    expect((await revoke('key_one', 'alice')).key).to.deep.equal(key)
     expect(announced).to.deep.equal([
       ['key_one', 2],
       ['key_one', 2],
@@ -96,13 +97,13 @@ describe('revoking a key', () => {
 
   it('throws ApiKeyNotFound for an unknown key', async () => {
     const { revoke, announced } = await someUseCases()
-    expect(await rejection(revoke('key_none'))).to.be.instanceOf(ApiKeyNotFound)
+    expect(await rejection(revoke('key_none', 'alice'))).to.be.instanceOf(ApiKeyNotFound)
     expect(announced).to.deep.equal([])
   })
 
   it('is stored although it cannot be announced', async () => {
     const { revoke, apiKeyStore } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
-    expect(await revoke('key_one')).to.include({ takesEffect: 'within 10 s' })
+    expect(await revoke('key_one', 'alice')).to.include({ takesEffect: 'within 10 s' })
     expect(await apiKeyStore.findById('key_one')).to.have.property('revokedAtMs')
   })
 })
@@ -136,25 +137,25 @@ describe('showing the usage of a key', () => {
 describe('lifting the ban of a key', () => {
   it('returns the key, and whether it was banned', async () => {
     const { unban, quotas, clock } = await someUseCases()
-    expect(await unban('key_one')).to.deep.include({ outcome: 'not-banned' })
+    expect(await unban('key_one', 'alice')).to.deep.include({ outcome: 'not-banned' })
     const rules = someQuotaRules({ limits: { minute: 1 } })
     for (const elapsedMs of [0, 0, 1_001, ...new Array<number>(60).fill(0)]) {
       clock.advanceMs(elapsedMs)
       await takeOne(quotas, 'key_one', rules)
     }
-    const { key, outcome } = await unban('key_one')
+    const { key, outcome } = await unban('key_one', 'alice')
     expect([key.keyId, outcome]).to.deep.equal(['key_one', 'lifted'])
-    expect(await unban('key_one')).to.deep.include({ outcome: 'not-banned' })
+    expect(await unban('key_one', 'alice')).to.deep.include({ outcome: 'not-banned' })
   })
 
   it('throws ApiKeyNotFound for an unknown key', async () => {
     const { unban } = await someUseCases()
-    expect(await rejection(unban('key_none'))).to.be.instanceOf(ApiKeyNotFound)
+    expect(await rejection(unban('key_none', 'alice'))).to.be.instanceOf(ApiKeyNotFound)
   })
 
   it('throws StoreUnavailable in an outage', async () => {
     const { unban } = await someUseCases({}, new StoreUnavailable('Redis is unavailable'))
-    expect(await rejection(unban('key_one'))).to.be.instanceOf(StoreUnavailable)
+    expect(await rejection(unban('key_one', 'alice'))).to.be.instanceOf(StoreUnavailable)
   })
 })
 
@@ -175,8 +176,9 @@ function aControl(failure?: Error, quotas = new MemoryQuotaStore(new MovableCloc
 /** The use cases, with one key. */
 async function someUseCases(overrides: Parameters<typeof anApiKey>[1] = {}, failure?: Error) {
   const clock = new MovableClock()
-  const apiKeyStore = new MemoryApiKeyStore(clock)
-  await apiKeyStore.insert(anApiKey('one', overrides))
+  const apiKeyHistory = new MemoryApiKeyHistory()
+  const apiKeyStore = new MemoryApiKeyStore(clock, apiKeyHistory)
+  await apiKeyStore.insert(anApiKey('one', overrides), anIssue())
   const quotas = new MemoryQuotaStore(clock)
   const { quotaControl, announced } = aControl(failure, quotas)
   const ports = { apiKeyStore, quotaControl, clock, plans: somePlans() }
@@ -189,6 +191,7 @@ async function someUseCases(overrides: Parameters<typeof anApiKey>[1] = {}, fail
     changePlan: makeChangeApiKeyPlan(ports),
     revoke: makeRevokeApiKey(ports),
     showUsage: makeShowUsage({ ...ports, showApiKey }),
-    unban: makeUnbanApiKey({ ...ports, showApiKey }),
+    unban: makeUnbanApiKey({ ...ports, showApiKey, apiKeyHistory }),
+    apiKeyHistory,
   }
 }

@@ -3,7 +3,7 @@ import { MemoryApiKeyStore } from '../../src/adapters/memory/memory-api-key-stor
 import type { ApiKey } from '../../src/core/api-key.js'
 import type { ApiKeyFilter } from '../../src/core/use-cases/list-api-keys.js'
 import { makeListApiKeys } from '../../src/core/use-cases/list-api-keys.js'
-import { anApiKey } from '../support/builders.js'
+import { anApiKey, anIssue } from '../support/builders.js'
 import { MovableClock } from '../support/movable-clock.js'
 
 const NOW_MS = new MovableClock().nowMs()
@@ -48,7 +48,7 @@ describe('listing API keys', () => {
 async function aKeyList(keys: readonly ApiKey[]) {
   const clock = new MovableClock()
   const apiKeyStore = new MemoryApiKeyStore(clock)
-  for (const key of keys) await apiKeyStore.insert(key)
+  for (const key of keys) await apiKeyStore.insert(key, anIssue())
   const listApiKeys = makeListApiKeys({ apiKeyStore, clock })
   const list = async (filter: ApiKeyFilter) => (await listApiKeys(filter)).map(({ keyId }) => keyId)
   return { list, clock }

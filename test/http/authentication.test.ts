@@ -72,7 +72,7 @@ describe('authentication', () => {
     async function invalidKeys(): Promise<Readonly<Record<string, string>>> {
       const otherDigit = key.endsWith('0') ? '1' : '0'
       const { secret: revoked, key: revokedKey } = await api.issueKey('pro')
-      await api.parts.apiKeyAdmin.revoke(revokedKey.keyId)
+      await api.parts.apiKeyAdmin.revoke(revokedKey.keyId, 'alice')
       return {
         unknown: secrets.generate().secret,
         malformed: 'rubbish',

@@ -21,7 +21,7 @@ describe('the log at every level', () => {
       const issued = await api.issueKey('enterprise', { limits: { minute: 100, day: 4 } })
       const revoked = await api.issueKey()
       const { secret: key } = issued
-      await api.parts.apiKeyAdmin.revoke(revoked.key.keyId)
+      await api.parts.apiKeyAdmin.revoke(revoked.key.keyId, 'alice')
       const unknown = secrets.generate()
 
       await api.send('/v1/pets', { key })
@@ -41,7 +41,7 @@ describe('the log at every level', () => {
       await api.send('/v1/pets', { key: unknown.secret })
       for (let request = 0; request < 40; request += 1) await api.send('/v1/pets', { key: 'rubbish' })
       await api.send('/v1/pets', { key: revoked.secret })
-      await api.parts.apiKeyAdmin.changePlan(issued.key.keyId, { plan: 'pro' })
+      await api.parts.apiKeyAdmin.changePlan(issued.key.keyId, { plan: 'pro' }, 'alice')
       await api.send('/v1/pets', { key })
 
       const codes = new Set(api.logLines.map(({ code }) => code))

@@ -121,7 +121,7 @@ describe('GET /v1/usage', () => {
   it('returns 401 for a key that was revoked', async () => {
     const { key, secret } = await api.issueKey('free')
     await getUsage(secret)
-    await api.parts.apiKeyAdmin.revoke(key.keyId)
+    await api.parts.apiKeyAdmin.revoke(key.keyId, 'operator')
     api.clock.advanceMs(1_000)
     expectError(await getUsage(secret), 401, 'invalid_api_key')
   })
@@ -129,7 +129,7 @@ describe('GET /v1/usage', () => {
   it('reports a plan change after at most a second, although the record of the key is cached for longer', async () => {
     const { key, secret } = await api.issueKey('free')
     await getUsage(secret)
-    await api.parts.apiKeyAdmin.changePlan(key.keyId, { plan: 'pro' })
+    await api.parts.apiKeyAdmin.changePlan(key.keyId, { plan: 'pro' }, 'operator')
     api.clock.advanceMs(1_000)
     expect((await getUsage(secret)).json).to.nested.include({ plan: 'pro', 'minute.limit': 300 })
   })

@@ -78,7 +78,7 @@ export async function startApi({ config = {}, clock = new MovableClock(), double
     logLines,
     server,
     send: (path, sent) => send(url, path, sent),
-    issueKey: (plan = 'business', details = {}) => parts.apiKeyAdmin.issue({ owner: 'Acme', plan, ...details }),
+    issueKey: (plan = 'business', details = {}) => parts.apiKeyAdmin.issue({ owner: 'Acme', plan, ...details }, 'tests'),
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

@@ -1,4 +1,5 @@
-import type { ApiKey } from '../../src/core/api-key.js'
+import type { ApiKey, OldSecret } from '../../src/core/api-key.js'
+import type { ApiKeyChange } from '../../src/core/api-key-change.js'
 import type { Order } from '../../src/core/order.js'
 import type { Pet } from '../../src/core/pet.js'
 import type { Plans } from '../../src/core/plan.js'
@@ -24,6 +25,19 @@ export function anApiKey(name = 'one', overrides: Partial<ApiKey> = {}): ApiKey 
     version: 1,
     ...overrides,
   }
+}
+
+export function anOldSecret(overrides: Partial<OldSecret> = {}): OldSecret {
+  return { hash: aSecretHash('old'), hint: 'pst_live_…oLd1', expiresAtMs: Date.UTC(2030, 0, 1), ...overrides }
+}
+
+export function aChange(overrides: Partial<ApiKeyChange> = {}): ApiKeyChange {
+  return { atMs: Date.UTC(2026, 10, 1, 8, 30, 15, 123), by: 'alice', action: 'plan-changed', before: {}, after: {}, ...overrides }
+}
+
+/** The first change in the history of a key. */
+export function anIssue(overrides: Partial<ApiKeyChange> = {}): ApiKeyChange {
+  return aChange({ action: 'issued', after: { plan: 'free', hint: 'pst_live_…xY9z' }, ...overrides })
 }
 
 /** Returns 64 hexadecimal digits that are unique for the name. */

@@ -26,6 +26,7 @@ export async function runProgram(args: readonly string[], commands: Partial<Comm
     withSeed: failUnexpectedly,
     print: writeOut,
     audit: failUnexpectedly,
+    systemUser: () => 'system-user',
     progressStream: process.stderr,
     ...commands,
   })

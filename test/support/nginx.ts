@@ -43,7 +43,12 @@ export interface AccessLogLine {
 
 /** For a `before` hook. Skips the suite if nginx is not installed. */
 export async function startNginx(context: Mocha.Context, replicaUrls: readonly string[]): Promise<Nginx> {
-  return withEngine(context, () => onFreePort((port) => startOnPort(port, replicaUrls)))
+  return withEngine(context, () => startNginxProcess(replicaUrls))
+}
+
+/** Throws `NoEngine` if nginx is not installed. */
+export async function startNginxProcess(replicaUrls: readonly string[]): Promise<Nginx> {
+  return onFreePort((port) => startOnPort(port, replicaUrls))
 }
 
 async function startOnPort(port: number, replicaUrls: readonly string[]): Promise<Nginx> {

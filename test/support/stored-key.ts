@@ -19,7 +19,7 @@ export async function issueStoredKeys(mongodbUrl: string, newKeys: readonly NewA
   try {
     const apiKeyStore = new MongoApiKeyStore(connection, clock)
     const issue = makeIssueApiKey({ apiKeyStore, secrets: new CryptoApiKeySecrets(), clock, plans: readConfig({}).plans })
-    const issued = await Promise.all(newKeys.map((newKey) => issue(newKey)))
+    const issued = await Promise.all(newKeys.map((newKey) => issue(newKey, 'tests')))
     return issued.map(({ key, secret }) => ({ key: secret, keyId: key.keyId }))
   } finally {
     await connection.close()

@@ -146,7 +146,7 @@ async function issueBannedKey(api: TestApi): Promise<string> {
 async function issueRevokedKey(api: TestApi): Promise<string> {
   const { key, secret } = await api.issueKey('free')
   await api.send('/v1/pets', { key: secret })
-  await api.parts.apiKeyAdmin.revoke(key.keyId)
+  await api.parts.apiKeyAdmin.revoke(key.keyId, 'tests')
   api.clock.advanceSeconds(10)
   return secret
 }

@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb'
 import { expect } from 'chai'
-import type { KeyChange } from '../../src/adapters/cli/keys-command.js'
+import type { AuditedChange } from '../../src/adapters/cli/api-key-admin.js'
 import { CryptoApiKeySecrets } from '../../src/adapters/node/crypto-api-key-secrets.js'
 import { readConfig } from '../../src/config.js'
 import type { TestApi } from '../support/api.js'
@@ -138,7 +138,9 @@ describe('the process with MongoDB and Redis', function () {
     const others = [['list'], ['plan', keyId, 'pro']]
     const printed = [issued, ...(await Promise.all(others.map((args) => runPetstore(['keys', ...args], settings))))]
 
-    const audited = printed.map(({ stderr }) => stderr.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as KeyChange))))
+    const audited = printed.map(({ stderr }) =>
+      stderr.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as AuditedChange))),
+    )
     const [change, ...rest] = audited.flat()
     expect(audited.map(({ length }) => length)).to.deep.equal([1, 0, 1])
     expect(change).to.deep.include({ level: 30, msg: 'API key issued', keyId, owner: 'Acme', plan: 'free' }).and.have.property('time')

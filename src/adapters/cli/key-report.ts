@@ -1,6 +1,6 @@
 import Table from 'cli-table3'
-import type { ApiKeyState, StoredApiKey } from '../../core/api-key.js'
-import { getApiKeyState } from '../../core/api-key.js'
+import type { ApiKeyState, OldSecret, StoredApiKey } from '../../core/api-key.js'
+import { getApiKeyState, getValidOldSecret } from '../../core/api-key.js'
 import type { PlanName, Plans } from '../../core/plan.js'
 import type { Limits } from '../../core/quota.js'
 
@@ -16,6 +16,8 @@ export interface KeyReport {
   /** Whether `limits` are the key's own, not those of its plan. */
   readonly ownLimits: boolean
   readonly state: ApiKeyState
+  /** The secret that the last rotation replaced, while it is valid. */
+  readonly oldSecret?: { readonly hint: string; readonly expiresAt: string; readonly lastUsedAt?: string }
   readonly createdAt: string
   readonly expiresAt?: string
   readonly revokedAt?: string
@@ -24,6 +26,7 @@ export interface KeyReport {
 }
 
 export function toKeyReport(key: StoredApiKey, plans: Plans, nowMs: number): KeyReport {
+  const oldSecret = getValidOldSecret(key, nowMs)
   const limits = key.limits ?? plans.plans[key.plan].limits
   return {
     keyId: key.keyId,
@@ -33,11 +36,16 @@ export function toKeyReport(key: StoredApiKey, plans: Plans, nowMs: number): Key
     ...(limits ? { limits: { minute: limits.minute, day: limits.day } } : {}),
     ownLimits: key.limits !== undefined,
     state: getApiKeyState(key, nowMs),
+    ...(oldSecret ? { oldSecret: toOldSecretReport(oldSecret) } : {}),
     createdAt: toIso(key.createdAtMs),
     ...(key.expiresAtMs === undefined ? {} : { expiresAt: toIso(key.expiresAtMs) }),
     ...(key.revokedAtMs === undefined ? {} : { revokedAt: toIso(key.revokedAtMs) }),
     ...(key.lastUsedAtMs === undefined ? {} : { lastUsedAt: toIso(key.lastUsedAtMs) }),
   }
+}
+
+function toOldSecretReport({ hint, expiresAtMs, lastUsedAtMs }: OldSecret): NonNullable<KeyReport['oldSecret']> {
+  return { hint, expiresAt: toIso(expiresAtMs), ...(lastUsedAtMs === undefined ? {} : { lastUsedAt: toIso(lastUsedAtMs) }) }
 }
 
 /** Formats one key as human-readable output. */
@@ -50,12 +58,18 @@ export function formatKey(report: KeyReport): string {
       ['owner', report.owner],
       ['plan', `${report.plan}, ${formatLimits(report)}`],
       ['state', report.state],
+      ...(report.oldSecret ? [['old secret', formatOldSecret(report.oldSecret)]] : []),
       ['created', formatTime(report.createdAt)],
       ['expires', formatTime(report.expiresAt) || 'never'],
       ...(report.revokedAt ? [['revoked', formatTime(report.revokedAt)]] : []),
       ['last used', formatTime(report.lastUsedAt) || 'never'],
     ],
   )
+}
+
+function formatOldSecret({ hint, expiresAt, lastUsedAt }: NonNullable<KeyReport['oldSecret']>): string {
+  const use = lastUsedAt ? `last used ${formatTime(lastUsedAt)}` : 'not used since the rotation'
+  return `${hint}, valid until ${formatTime(expiresAt)}, ${use}`
 }
 
 /** Formats a list of keys as human-readable output. */
@@ -103,6 +117,6 @@ export function toIso(ms: number): string {
 }
 
 /** Formats ISO 8601 in UTC as `2026-11-21 08:30Z`. */
-function formatTime(iso: string | undefined): string {
+export function formatTime(iso: string | undefined): string {
   return iso === undefined ? '' : `${iso.slice(0, 16).replace('T', ' ')}Z`
 }

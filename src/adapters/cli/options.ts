@@ -14,6 +14,9 @@ export const makeDayOption = () =>
   )
 export const makeJsonOption = () => new Option('--json', 'print JSON for programs')
 
+export const makeByOption = () =>
+  new Option('--by <name>', 'the operator, for the history of the key (default: the system user)').argParser(parseName)
+
 export interface LimitOptions {
   readonly minute?: number
   readonly day?: number
@@ -41,14 +44,14 @@ function parseWholeNumber(text: string, { min, max }: { min: number; max: number
   return value
 }
 
-/** Owners are printed in tables, so they must not contain characters that control the terminal or change the text direction. */
-const FORBIDDEN_IN_OWNER = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
+/** The names of owners and operators are printed in tables, so they must not contain characters that control the terminal or change the text direction. */
+const FORBIDDEN_IN_NAME = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 
-export function parseOwner(text: string): string {
-  const owner = text.trim()
-  if (owner.length === 0 || [...owner].length > 200 || FORBIDDEN_IN_OWNER.test(owner))
+export function parseName(text: string): string {
+  const name = text.trim()
+  if (name.length === 0 || [...name].length > 200 || FORBIDDEN_IN_NAME.test(name))
     throw new InvalidArgumentError('It must be 1 to 200 characters, without control characters.')
-  return owner
+  return name
 }
 
 /** The error does not repeat the text, because someone may have passed the secret instead of the key ID. */
@@ -65,15 +68,37 @@ const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\
 
 /** Parses a future time: a duration from now (`90d`, `12h`, `30m`), a date (`2027-01-01`: its start in UTC) or a time with a time zone. Returns Unix time in milliseconds. */
 export function parseExpiry(text: string, nowMs: number): number {
+  const ms = parseTime(text, (durationMs) => nowMs + durationMs)
+  if (ms <= nowMs) throw new InvalidArgumentError('It must be in the future.')
+  if (ms >= YEAR_10000_MS) throw new InvalidArgumentError('It must be before the year 10000.')
+  return ms
+}
+
+/** Like `parseExpiry`, but a duration counts back from now. A time in the future is valid, too. */
+export function parsePastTime(text: string, nowMs: number): number {
+  return parseTime(text, (durationMs) => nowMs - durationMs)
+}
+
+/** Returns a duration (`7d`, `24h`, `30m` or `0`) in milliseconds. */
+export function parseGrace(text: string): number {
+  const ms = text === '0' ? 0 : parseDuration(text)
+  if (ms === undefined) throw new InvalidArgumentError('It must be a duration such as 7d, 24h or 30m, or 0.')
+  return ms
+}
+
+function parseDuration(text: string): number | undefined {
   const [, count, unit] = /^(\d{1,5})([mhd])$/.exec(text) ?? []
-  const ms = unit ? nowMs + Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS] : ISO_TIME.test(text) ? Date.parse(text) : Number.NaN
+  return unit ? Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS] : undefined
+}
+
+function parseTime(text: string, addToNow: (durationMs: number) => number): number {
+  const durationMs = parseDuration(text)
+  const ms = durationMs === undefined ? (ISO_TIME.test(text) ? Date.parse(text) : Number.NaN) : addToNow(durationMs)
   if (Number.isNaN(ms) || !isValidDate(text)) {
     throw new InvalidArgumentError(
       'It must be a duration such as 90d, 12h or 30m, a date such as 2027-01-31, or a time such as 2027-01-31T12:00Z.',
     )
   }
-  if (ms <= nowMs) throw new InvalidArgumentError('It must be in the future.')
-  if (ms >= YEAR_10000_MS) throw new InvalidArgumentError('It must be before the year 10000.')
   return ms
 }
 

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import type { KeysCommandDeps } from './keys-command.js'
+import type { KeysCommandDeps } from './api-key-admin.js'
 import { makeKeysCommand } from './keys-command.js'
 import type { SeedCommandDeps } from './seed-command.js'
 import { makeSeedCommand } from './seed-command.js'

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { LimitFunction } from 'p-limit'
 import pLimit from 'p-limit'
 import type { ApiKey } from '../../core/api-key.js'
-import { isUsable } from '../../core/api-key.js'
+import { isValidSecret } from '../../core/api-key.js'
 import { StoreUnavailable } from '../../core/errors.js'
 import type { ApiKeySecrets } from '../../core/ports/api-key-secrets.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
@@ -57,12 +57,11 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
   async verify(secret: string, address: string, signal?: Cancellation): Promise<Verification> {
     const secretHash = this.ports.secrets.hash(secret)
     if (secretHash === undefined) return this.#countFailure(address)
-    const key = this.#records.get(secretHash)?.key
-    return this.#isUsable(key) ? { kind: 'verified', key } : this.#lookUpWithinLimit(secretHash, address, signal)
+    return this.#verifyRecord(secretHash, this.#records.get(secretHash)) ?? this.#lookUpWithinLimit(secretHash, address, signal)
   }
 
-  forget(secretHash: string): void {
-    this.#records.delete(secretHash)
+  forget(secret: string): void {
+    this.#records.delete(this.ports.secrets.hash(secret) ?? '')
   }
 
   /** If a lookup of the IP address fails with an outage, the lookups that wait for a slot fail with the same error. */
@@ -96,9 +95,9 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
       if (quota.remaining === 0) return { kind: 'locked-out', quota }
     }
     signal?.throwIfAborted()
-    const { key } = await this.#records.forceFetch(secretHash)
-    if (key) this.#foundBefore.set(secretHash, true)
-    return this.#isUsable(key) ? { kind: 'verified', key } : this.#countFailure(address)
+    const record = await this.#records.forceFetch(secretHash)
+    if (record.key) this.#foundBefore.set(secretHash, true)
+    return this.#verifyRecord(secretHash, record) ?? this.#countFailure(address)
   }
 
   async #countFailure(address: string): Promise<Verification> {
@@ -106,7 +105,10 @@ export class CachedApiKeyVerifier implements ApiKeyVerifier {
     return { kind: admitted ? 'invalid' : 'locked-out', quota }
   }
 
-  #isUsable(key: ApiKey | undefined): key is ApiKey {
-    return key !== undefined && isUsable(key, this.ports.clock.nowMs())
+  /** Compares the record with the clock each time, because a cached key or its old secret may have expired since. */
+  #verifyRecord(secretHash: string, { key }: Partial<CachedRecord> = {}): Verification | undefined {
+    if (!key || !isValidSecret(key, secretHash, this.ports.clock.nowMs())) return undefined
+    if (!key.oldSecret || secretHash === key.secretHash) return { kind: 'verified', key }
+    return { kind: 'verified', key, secretExpiresAtMs: key.oldSecret.expiresAtMs }
   }
 }

@@ -1,20 +1,24 @@
 import type { ApiKey, StoredApiKey } from '../../core/api-key.js'
 import { shouldRecordUse } from '../../core/api-key.js'
-import type { PlanName, Subscription } from '../../core/plan.js'
+import type { ApiKeyChange } from '../../core/api-key-change.js'
+import type { PlanName } from '../../core/plan.js'
 import type { ApiKeyStore } from '../../core/ports/api-key-store.js'
 import type { Clock } from '../../core/ports/clock.js'
-import type { Limits } from '../../core/quota.js'
+import { MemoryApiKeyHistory } from './memory-api-key-history.js'
 
 export class MemoryApiKeyStore implements ApiKeyStore {
   readonly #byKeyId = new Map<string, StoredApiKey>()
   readonly #keyIdBySecretHash = new Map<string, string>()
 
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly history = new MemoryApiKeyHistory(),
+  ) {}
 
-  async insert(key: ApiKey): Promise<'inserted' | 'taken'> {
+  async insert(key: ApiKey, issue: ApiKeyChange): Promise<'inserted' | 'taken'> {
     if (this.#keyIdBySecretHash.has(key.secretHash) || this.#byKeyId.has(key.keyId)) return 'taken'
-    this.#keyIdBySecretHash.set(key.secretHash, key.keyId)
     this.#store(key)
+    this.history.begin(key, issue)
     return 'inserted'
   }
 
@@ -23,7 +27,10 @@ export class MemoryApiKeyStore implements ApiKeyStore {
     if (!stored) return undefined
     const { lastUsedAtMs, ...key } = stored
     const nowMs = this.clock.nowMs()
-    if (shouldRecordUse(key, lastUsedAtMs, nowMs)) this.#store({ ...key, lastUsedAtMs: nowMs })
+    if (shouldRecordUse(key, { secretHash, lastUsedAtMs }, nowMs)) {
+      const oldSecret = stored.oldSecret?.hash === secretHash ? { oldSecret: { ...stored.oldSecret, lastUsedAtMs: nowMs } } : {}
+      this.#store({ ...stored, lastUsedAtMs: nowMs, ...oldSecret })
+    }
     return key
   }
 
@@ -36,23 +43,28 @@ export class MemoryApiKeyStore implements ApiKeyStore {
     return [...this.#byKeyId.values()].filter(isMatch).toSorted((a, b) => a.createdAtMs - b.createdAtMs || (a.keyId < b.keyId ? -1 : 1))
   }
 
-  async changePlan(keyId: string, { plan, limits }: Subscription): Promise<StoredApiKey | undefined> {
-    const stored = this.#byKeyId.get(keyId)
-    if (!stored || stored.revokedAtMs !== undefined) return undefined
-    const changed: StoredApiKey & { limits?: Limits } = { ...stored, plan, version: stored.version + 1 }
-    delete changed.limits
-    return this.#store(limits ? { ...changed, limits } : changed)
+  async update(key: StoredApiKey, change: ApiKeyChange): Promise<'updated' | 'conflict'> {
+    const stored = this.#byKeyId.get(key.keyId)
+    if (stored?.version !== key.version - 1) return 'conflict'
+    if ((this.#keyIdBySecretHash.get(key.secretHash) ?? key.keyId) !== key.keyId) throw new Error('Another key has this secret hash')
+    const { lastUsedAtMs, ...updated } = { ...key, lastUsedAtMs: stored.lastUsedAtMs }
+    for (const hash of listSecretHashes(stored)) this.#keyIdBySecretHash.delete(hash)
+    this.#store({ ...updated, ...(lastUsedAtMs === undefined ? {} : { lastUsedAtMs }) })
+    await this.history.add(key.keyId, change)
+    return 'updated'
   }
 
-  async revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined> {
-    const stored = this.#byKeyId.get(keyId)
-    if (!stored || stored.revokedAtMs !== undefined) return stored
-    return this.#store({ ...stored, revokedAtMs: atMs, version: stored.version + 1 })
+  #store(key: StoredApiKey): void {
+    for (const hash of listSecretHashes(key)) this.#keyIdBySecretHash.set(hash, key.keyId)
+    this.#byKeyId.set(key.keyId, deepFreeze(structuredClone(key)))
   }
+}
 
-  #store(key: StoredApiKey): StoredApiKey {
-    const stored = Object.freeze({ ...key, ...(key.limits ? { limits: Object.freeze({ ...key.limits }) } : {}) })
-    this.#byKeyId.set(key.keyId, stored)
-    return stored
-  }
+function listSecretHashes({ secretHash, oldSecret }: ApiKey): string[] {
+  return oldSecret ? [secretHash, oldSecret.hash] : [secretHash]
+}
+
+function deepFreeze<Value extends object>(value: Value): Value {
+  for (const part of Object.values(value)) if (typeof part === 'object') deepFreeze(part as object)
+  return Object.freeze(value)
 }

@@ -1,21 +1,19 @@
-import type { CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
+import type { CreateIndexesOptions, Db, IndexDescription } from 'mongodb'
 import { MongoServerError } from 'mongodb'
 import { OperatorError, StoreUnavailable } from '../../core/errors.js'
 import { isOutage } from './mongo-call.js'
 import { MongoConnection, toSettingError } from './mongo-connection.js'
 
-interface Index {
-  readonly collection: string
-  readonly keys: IndexSpecification
-  readonly options?: CreateIndexesOptions
+/** By collection. */
+const INDEXES: Readonly<Record<string, readonly IndexDescription[]>> = {
+  pets: [{ key: { status: 1, _id: 1 } }],
+  orders: [{ key: { status: 1, _id: 1 } }],
+  apiKeys: [
+    { key: { secretHash: 1 }, unique: true },
+    { key: { 'oldSecret.hash': 1 }, unique: true, partialFilterExpression: { 'oldSecret.hash': { $exists: true } } },
+  ],
+  idempotency: [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }],
 }
-
-const INDEXES: readonly Index[] = [
-  { collection: 'pets', keys: { status: 1, _id: 1 } },
-  { collection: 'orders', keys: { status: 1, _id: 1 } },
-  { collection: 'apiKeys', keys: { secretHash: 1 }, options: { unique: true } },
-  { collection: 'idempotency', keys: { expiresAt: 1 }, options: { expireAfterSeconds: 0 } },
-]
 
 /** The codes of Unauthorized and AuthenticationFailed. */
 const AUTHENTICATION_ERROR_CODES = new Set([13, 18])
@@ -28,7 +26,7 @@ export async function ensureIndexes(url: string): Promise<void> {
   const connection = new MongoConnection(url, { callTimeoutMs: 0 })
   try {
     const quorum = await getCommitQuorum(connection.db, url)
-    for (const index of INDEXES) await ensureIndex(connection.db, url, index, quorum)
+    for (const [collection, indexes] of Object.entries(INDEXES)) await ensureIndexesOf(connection.db, url, collection, indexes, quorum)
   } finally {
     await connection.close()
   }
@@ -43,9 +41,16 @@ async function getCommitQuorum(db: Db, url: string): Promise<Pick<CreateIndexesO
   return setName === undefined ? {} : { commitQuorum: 'majority' }
 }
 
-async function ensureIndex(db: Db, url: string, { collection, keys, options }: Index, quorum: CreateIndexesOptions): Promise<void> {
-  const what = `the index ${JSON.stringify(keys)} on ${db.databaseName}.${collection}`
-  await explainErrors(what, url, () => db.collection(collection).createIndex(keys, { ...options, ...quorum }))
+/** In one command per collection: servers that are compatible with MongoDB may deadlock if replicas create two indexes of a collection at once. */
+async function ensureIndexesOf(
+  db: Db,
+  url: string,
+  collection: string,
+  indexes: readonly IndexDescription[],
+  quorum: CreateIndexesOptions,
+): Promise<void> {
+  const what = `an index of ${db.databaseName}.${collection}, one of ${indexes.map(({ key }) => JSON.stringify(key)).join(', ')}`
+  await explainErrors(what, url, () => db.collection(collection).createIndexes([...indexes], quorum))
 }
 
 async function explainErrors<Result>(what: string, url: string, operation: () => Promise<Result>): Promise<Result> {

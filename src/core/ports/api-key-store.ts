@@ -1,14 +1,16 @@
 import type { ApiKey, StoredApiKey } from '../api-key.js'
-import type { PlanName, Subscription } from '../plan.js'
+import type { ApiKeyChange } from '../api-key-change.js'
+import type { PlanName } from '../plan.js'
 
 /** Every method throws `StoreUnavailable` if the store does not respond in time. It is then unknown whether a write took place. */
 export interface ApiKeyStore {
-  /** Adds a key. Returns `taken`, and changes nothing, if a key with this key ID or secret hash exists. */
-  insert(key: ApiKey): Promise<'inserted' | 'taken'>
+  /** Adds a key and the first change of its history. Returns `taken`, and changes nothing, if a key with this key ID or secret hash exists. */
+  insert(key: ApiKey, issue: ApiKeyChange): Promise<'inserted' | 'taken'>
 
   /**
-   * Returns the key in any state, including revoked and expired, or `undefined` if it does not exist.
-   * Records the use of a usable key, accurate to the hour, possibly later. If that fails, the next use is recorded instead.
+   * Returns the key that has this secret, or has it as its old secret, in any state: the key may be revoked or expired, and the grace period of
+   * the old secret may have ended. Returns `undefined` if there is none. A rotation at the same time does not hide the key.
+   * Records the use of a valid secret, accurate to the hour, possibly later. If that fails, the next use is recorded instead.
    */
   findBySecretHash(secretHash: string): Promise<ApiKey | undefined>
 
@@ -19,14 +21,9 @@ export interface ApiKeyStore {
   list(filter: { readonly owner?: string; readonly plan?: PlanName }): Promise<readonly StoredApiKey[]>
 
   /**
-   * Moves a key to a plan, replaces or removes its limits, and increments its version. Returns the changed key, or `undefined`, with
-   * nothing changed, if the key does not exist or is revoked.
+   * Stores a changed key and adds the change to its history, in one write. `key.version` is the version after the change. Returns `conflict`,
+   * and changes nothing, unless the stored key exists and has the version before. Keeps the recorded use of the key. Throws if another key has
+   * the secret.
    */
-  changePlan(keyId: string, subscription: Subscription): Promise<StoredApiKey | undefined>
-
-  /**
-   * Revokes a key from `atMs` (Unix time in milliseconds) on and increments its version. Returns the revoked key, or `undefined` if the
-   * key does not exist. A key that is already revoked stays unchanged.
-   */
-  revoke(keyId: string, atMs: number): Promise<StoredApiKey | undefined>
+  update(key: StoredApiKey, change: ApiKeyChange): Promise<'updated' | 'conflict'>
 }

@@ -2,8 +2,15 @@ import type { Cancellation } from '../cancellation.js'
 import type { AddressQuota } from '../address-quota.js'
 import type { ApiKey } from '../api-key.js'
 
+/** The owner of a verified API key. */
+export interface Caller {
+  readonly key: ApiKey
+  /** The end of the grace period, if the secret is the old one of a rotated key. */
+  readonly secretExpiresAtMs?: number
+}
+
 export type Verification =
-  | { readonly kind: 'verified'; readonly key: ApiKey }
+  | (Caller & { readonly kind: 'verified' })
   /** The key is malformed, unknown, expired or revoked. The response must not reveal which. One failure was counted for the IP address. */
   | { readonly kind: 'invalid'; readonly quota: AddressQuota }
   /** The IP address has reached its failure limit, and the key is invalid or new to this replica. */
@@ -28,6 +35,6 @@ export interface ApiKeyVerifier {
    */
   verify(secret: string, address: string, signal?: Cancellation): Promise<Verification>
 
-  /** Drops the cached record, so that the next verification reads it again. The key still counts as found before. */
-  forget(secretHash: string): void
+  /** Drops the record that is cached for the secret, so that the next verification reads it again. The key still counts as found before. */
+  forget(secret: string): void
 }

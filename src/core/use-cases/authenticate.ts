@@ -1,8 +1,7 @@
 import type { Cancellation } from '../cancellation.js'
 import type { AddressQuota } from '../address-quota.js'
-import type { ApiKey } from '../api-key.js'
 import { StoreUnavailable } from '../errors.js'
-import type { ApiKeyVerifier, Verification } from '../ports/api-key-verifier.js'
+import type { ApiKeyVerifier, Caller, Verification } from '../ports/api-key-verifier.js'
 import type { FailedAuthentications } from '../ports/failed-authentications.js'
 import type { StaleKeyRecord } from '../ports/quota-store.js'
 import type { KeyVersion } from '../quota.js'
@@ -40,19 +39,19 @@ const MAX_ATTEMPTS = 5
 export async function runWithCurrentRecord<Result extends { readonly kind: string }>(
   ports: { readonly authenticate: Authenticate; readonly apiKeyVerifier: ApiKeyVerifier },
   request: { readonly credentials: Credentials; readonly signal: Cancellation | undefined },
-  step: (key: ApiKey, keyVersion: KeyVersion) => Promise<Result | StaleKeyRecord>,
+  step: (caller: Caller, keyVersion: KeyVersion) => Promise<Result | StaleKeyRecord>,
 ): Promise<Result | FailedAuthentication> {
   let readSince: number | undefined
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const authentication = await ports.authenticate(request.credentials, request.signal)
     if (authentication.kind !== 'verified') return authentication
-    const { key } = authentication
     request.signal?.throwIfAborted()
-    const result = await step(key, { version: key.version, ...(readSince === undefined ? {} : { readSince }) })
+    const { version } = authentication.key
+    const result = await step(authentication, { version, ...(readSince === undefined ? {} : { readSince }) })
     if (!isStaleRecord(result)) return result
     // The record that is read next applies even if its version is lower: the key store may have been restored from a backup.
     readSince = result.knownVersion
-    ports.apiKeyVerifier.forget(key.secretHash)
+    ports.apiKeyVerifier.forget(request.credentials.secret ?? '')
   }
   throw new StoreUnavailable(`The API key changed during each of ${MAX_ATTEMPTS} reads`)
 }

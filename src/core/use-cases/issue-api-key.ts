@@ -1,4 +1,5 @@
 import type { ApiKey } from '../api-key.js'
+import type { ApiKeyChange } from '../api-key-change.js'
 import type { PlanName, Plans } from '../plan.js'
 import { requireLimits } from '../plan.js'
 import type { ApiKeySecrets } from '../ports/api-key-secrets.js'
@@ -20,25 +21,23 @@ export interface IssuedApiKey {
   readonly secret: string
 }
 
-/** Throws `LimitsRequired`. */
-export type IssueApiKey = (newKey: NewApiKey) => Promise<IssuedApiKey>
+/** `by` is the operator. Throws `LimitsRequired`. */
+export type IssueApiKey = (newKey: NewApiKey, by: string) => Promise<IssuedApiKey>
 
 export function makeIssueApiKey(ports: { apiKeyStore: ApiKeyStore; secrets: ApiKeySecrets; clock: Clock; plans: Plans }): IssueApiKey {
-  return async (newKey) => {
+  return async (newKey, by) => {
     requireLimits(newKey, ports.plans)
     const { secret, keyId, secretHash, hint } = ports.secrets.generate()
-    const key: ApiKey = {
-      keyId,
-      secretHash,
+    const values = {
       hint,
-      owner: newKey.owner,
       plan: newKey.plan,
       ...(newKey.limits ? { limits: newKey.limits } : {}),
-      createdAtMs: ports.clock.nowMs(),
-      version: 1,
       ...(newKey.expiresAtMs === undefined ? {} : { expiresAtMs: newKey.expiresAtMs }),
     }
-    if ((await ports.apiKeyStore.insert(key)) === 'taken')
+    const createdAtMs = ports.clock.nowMs()
+    const key: ApiKey = { keyId, secretHash, owner: newKey.owner, ...values, createdAtMs, version: 1 }
+    const issue: ApiKeyChange = { atMs: createdAtMs, by, action: 'issued', before: {}, after: values }
+    if ((await ports.apiKeyStore.insert(key, issue)) === 'taken')
       throw new Error('A generated API key already exists: the random number generator is broken')
     return { key, secret }
   }

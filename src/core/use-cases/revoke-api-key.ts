@@ -1,17 +1,19 @@
 import type { ChangedApiKey } from '../announce-change.js'
 import { announceChange } from '../announce-change.js'
-import { ApiKeyNotFound } from '../errors.js'
+import { changeApiKey } from '../change-api-key.js'
 import type { ApiKeyStore } from '../ports/api-key-store.js'
 import type { Clock } from '../ports/clock.js'
 import type { QuotaControl } from '../ports/quota-control.js'
 
-/** Revokes a key permanently. A key that is already revoked keeps its revocation time. Throws `ApiKeyNotFound`. */
-export type RevokeApiKey = (keyId: string) => Promise<ChangedApiKey>
+/** Revokes a key permanently. A key that is already revoked keeps its revocation time. `by` is the operator. Throws `ApiKeyNotFound`. */
+export type RevokeApiKey = (keyId: string, by: string) => Promise<ChangedApiKey>
 
 export function makeRevokeApiKey(ports: { apiKeyStore: ApiKeyStore; quotaControl: QuotaControl; clock: Clock }): RevokeApiKey {
-  return async (keyId) => {
-    const key = await ports.apiKeyStore.revoke(keyId, ports.clock.nowMs())
-    if (!key) throw new ApiKeyNotFound(keyId)
-    return announceChange(ports.quotaControl, key)
+  return async (keyId, by) => {
+    const revoked = await changeApiKey(ports, keyId, by, (key, revokedAtMs) => {
+      if (key.revokedAtMs !== undefined) return undefined
+      return { key: { ...key, revokedAtMs }, change: { action: 'revoked', before: {}, after: { revokedAtMs } } }
+    })
+    return announceChange(ports.quotaControl, revoked)
   }
 }

@@ -1,17 +1,15 @@
-import type { ApiKey } from '../api-key.js'
 import type { Cancellation } from '../cancellation.js'
 import type { Plans } from '../plan.js'
 import { toQuotaRules } from '../plan.js'
-import type { ApiKeyVerifier } from '../ports/api-key-verifier.js'
+import type { ApiKeyVerifier, Caller } from '../ports/api-key-verifier.js'
 import type { UsageReader } from '../ports/usage-reader.js'
 import type { QuotaUsage } from '../quota.js'
 import type { Authenticate, Credentials, FailedAuthentication } from './authenticate.js'
 import { runWithCurrentRecord } from './authenticate.js'
 
 /** The usage of the caller's verified key. */
-export interface OwnUsage {
+export interface OwnUsage extends Caller {
   readonly kind: 'usage'
-  readonly key: ApiKey
   readonly usage: QuotaUsage
 }
 
@@ -25,8 +23,9 @@ export function makeShowOwnUsage(ports: {
   plans: Plans
 }): ShowOwnUsage {
   return (credentials, signal) =>
-    runWithCurrentRecord<OwnUsage>(ports, { credentials, signal }, async (key, keyVersion) => {
+    runWithCurrentRecord<OwnUsage>(ports, { credentials, signal }, async (caller, keyVersion) => {
+      const { key } = caller
       const usage = await ports.usageReader.readUsage(key.keyId, toQuotaRules(key, ports.plans), keyVersion)
-      return 'kind' in usage ? usage : { kind: 'usage', key, usage }
+      return 'kind' in usage ? usage : { ...caller, kind: 'usage', usage }
     })
 }

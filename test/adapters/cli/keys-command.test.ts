@@ -28,19 +28,24 @@ describe('petstore keys', () => {
   it('audits each change that was made, without a secret, and nothing else', async () => {
     const { keyId, key } = await issue('--owner', 'Acme')
     await keys.printJson('plan', keyId, 'pro', '--minute', '5', '--day', '50')
+    const rotated = await keys.printJson<{ key: string }>('rotate', keyId, '--by', ' Ünï 🐶 ')
+    await keys.printJson('rotate', keyId, '--finish', '--by', 'bob')
     await keys.printJson('unban', keyId)
-    await keys.printJson('revoke', keyId)
-    for (const command of [['list'], ['show', keyId], ['usage', keyId]]) await keys.printJson(...command)
+    await keys.printJson('revoke', keyId, '--by', 'bob')
+    for (const command of [['list'], ['show', keyId], ['usage', keyId], ['history', keyId]]) await keys.printJson(...command)
     expect(await rejection(keys.run('plan', keyId, 'free'))).to.be.instanceOf(ApiKeyRevoked)
 
     const limits = { minute: 5, day: 50 }
+    const by = 'system-user'
     expect(keys.audited).to.deep.equal([
-      { msg: 'API key issued', keyId, owner: 'Acme', plan: 'free', limits: undefined },
-      { msg: 'plan of API key changed', keyId, owner: 'Acme', plan: 'pro', limits },
-      { msg: 'API key unbanned', keyId, owner: 'Acme', plan: 'pro', limits },
-      { msg: 'API key revoked', keyId, owner: 'Acme', plan: 'pro', limits },
+      { msg: 'API key issued', by, keyId, owner: 'Acme', plan: 'free', limits: undefined },
+      { msg: 'plan of API key changed', by, keyId, owner: 'Acme', plan: 'pro', limits },
+      { msg: 'API key rotated', by: 'Ünï 🐶', keyId, owner: 'Acme', plan: 'pro', limits },
+      { msg: 'rotation of API key finished', by: 'bob', keyId, owner: 'Acme', plan: 'pro', limits },
+      { msg: 'API key unbanned', by, keyId, owner: 'Acme', plan: 'pro', limits },
+      { msg: 'API key revoked', by: 'bob', keyId, owner: 'Acme', plan: 'pro', limits },
     ])
-    expect(JSON.stringify(keys.audited)).to.not.include(key)
+    expect(JSON.stringify(keys.audited)).to.not.include(key).and.not.include(rotated.key)
   })
 
   describe('issue', () => {
@@ -183,8 +188,8 @@ describe('petstore keys', () => {
     expect(await keys.print('unban', 'key_one')).to.equal('The key was not banned. Its strikes and ban history are cleared.\n')
   })
 
-  it('show, plan, revoke, usage and unban reject a key ID that does not exist', async () => {
-    for (const args of [['show'], ['plan', 'pro'], ['revoke'], ['usage'], ['unban']]) {
+  it('every command with a key ID rejects one that does not exist', async () => {
+    for (const args of [['show'], ['plan', 'pro'], ['rotate'], ['revoke'], ['usage'], ['unban'], ['history']]) {
       const [command = '', ...rest] = args
       const error = await rejection(keys.run(command, 'key_nope', ...rest))
       expect(error).to.be.instanceOf(ApiKeyNotFound).with.property('message', 'No API key has the ID key_nope')
@@ -193,7 +198,10 @@ describe('petstore keys', () => {
 
   it('never prints a secret or its hash again, only the last four characters of the secret', async () => {
     const { keyId, key } = await issue('--owner', 'Acme')
-    for (const args of [['list'], ['show', keyId], ['plan', keyId, 'pro'], ['revoke', keyId]].flatMap((one) => [one, [...one, '--json']])) {
+    for (const args of [['list'], ['show', keyId], ['plan', keyId, 'pro'], ['history', keyId], ['revoke', keyId]].flatMap((one) => [
+      one,
+      [...one, '--json'],
+    ])) {
       const text = await keys.print(...args)
       expect(text, args.join(' ')).to.include(`pst_live_…${key.slice(-4)}`)
       expect(text, args.join(' '))
@@ -227,6 +235,14 @@ describe('petstore keys with invalid usage', () => {
     [['plan', 'key_nope'], "missing required argument 'plan'"],
     [['revoke', 'key_one', 'key_two'], 'too many arguments'],
     [['show', 'no id'], "argument 'key-id': It must be a key ID"],
+    [['rotate', 'key_nope', '--grace', 'tomorrow'], "argument 'tomorrow' is invalid. It must be a duration such as 7d, 24h or 30m, or 0."],
+    [['rotate', 'key_nope', '--grace', '-1h'], "argument '-1h' is invalid"],
+    [['rotate', 'key_nope', '--grace', '1h', '--finish'], "option '--finish' cannot be used with option '--grace <duration>'"],
+    [['rotate', 'key_nope', '--by', ''], 'It must be 1 to 200 characters'],
+    [['history', '--since', 'tomorrow'], "option '--since': It must be a duration such as 90d"],
+    [['history', '--until', '2026-02-31'], "option '--until': It must be a duration such as 90d"],
+    [['history', 'no id'], "argument 'key-id': It must be a key ID"],
+    [['history', '--limit', '0'], "argument '0' is invalid"],
     [['usage', 'no id'], "argument 'key-id': It must be a key ID"],
   ] satisfies [string[], string][]) {
     it(`prints the error and the usage, and does nothing: ${args.join(' ')}`, async () => {
@@ -269,12 +285,29 @@ describe('petstore keys --help', () => {
   const PLANS = '"free", "pro", "business", "enterprise"'
 
   for (const [command, mentions] of [
-    [[], ['issue', 'list', 'show', 'plan', 'revoke', 'usage', 'unban', 'To replace a key without downtime']],
+    [
+      [],
+      [
+        'issue',
+        'list',
+        'show',
+        'plan',
+        'revoke',
+        'usage',
+        'unban',
+        'rotate',
+        'history',
+        'To replace the secret of a key without downtime',
+        'REDIS_PREFIX',
+      ],
+    ],
     [['issue'], ['--plan', '(required)', PLANS, '--owner', '--minute', '--day', '--expires', '90d', 'default: never', '--json']],
     [['list'], ['--owner', '--plan', '--state', '"active", "expired"', '--json']],
     [['show'], ['<key-id>', 'key_…', '--json']],
     [['plan'], ['<key-id>', '<plan>', PLANS, 'removed unless you pass them again', '--minute', '--day', '--json']],
-    [['revoke'], ['<key-id>', 'permanently', '--json']],
+    [['rotate'], ['<key-id>', '--grace', 'default: 24h', '--finish', '--by', 'default: the system user', '--json']],
+    [['history'], ['[key-id]', '--owner', '--since', '--until', '--limit', '--json']],
+    [['revoke'], ['<key-id>', 'permanently', '--by', '--json']],
   ] as const) {
     it(`explains every argument and option: ${['petstore', 'keys', ...command].join(' ')}`, async () => {
       const { stdout, ...rest } = await runProgram(['keys', ...command, '--help'])

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { InvalidArgumentError } from 'commander'
-import { parseCount, parseExpiry, parseKeyId, parseLimit, parseOwner, toLimits } from '../../../src/adapters/cli/options.js'
+import { parseCount, parseExpiry, parseKeyId, parseLimit, parseName, toLimits } from '../../../src/adapters/cli/options.js'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 30)
 
@@ -46,16 +46,16 @@ describe('the command line', () => {
 
   it('accepts 1 to 200 characters in any script as an owner, and removes surrounding spaces', () => {
     for (const owner of ['A', 'Acme', 'Ünï & Söhne "GmbH"', '株式会社', '👩‍🚀 Space', 'x'.repeat(200), '🐶'.repeat(200)]) {
-      expect(parseOwner(owner)).to.equal(owner)
-      expect(parseOwner(`  ${owner} `)).to.equal(owner)
+      expect(parseName(owner)).to.equal(owner)
+      expect(parseName(`  ${owner} `)).to.equal(owner)
     }
     for (const owner of ['', ' ', '\t\n', 'x'.repeat(201), '🐶'.repeat(201)])
-      expect(() => parseOwner(owner), JSON.stringify(owner)).to.throw(InvalidArgumentError, '1 to 200 characters')
+      expect(() => parseName(owner), JSON.stringify(owner)).to.throw(InvalidArgumentError, '1 to 200 characters')
   })
 
   it('rejects an owner with terminal control characters', () => {
     for (const control of ['\u0000', '\u0007', '\b', '\t', '\n', '\r', '\u001B[31m', '\u007F', '\u009B31m', '\uD800', '\u2028', '\u202E'])
-      expect(() => parseOwner(`Ac${control}me`), JSON.stringify(control)).to.throw(InvalidArgumentError, 'without control characters')
+      expect(() => parseName(`Ac${control}me`), JSON.stringify(control)).to.throw(InvalidArgumentError, 'without control characters')
   })
 
   it('accepts any word as a key ID, and repeats neither a secret nor any other input in the error', () => {

@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import type { Document } from 'mongodb'
 import { Long } from 'mongodb'
 import { findRows } from '../../../src/adapters/mongo/find-rows.js'
+import { MongoApiKeyHistory } from '../../../src/adapters/mongo/mongo-api-key-history.js'
 import { MongoApiKeyStore } from '../../../src/adapters/mongo/mongo-api-key-store.js'
 import { CALL_TIMEOUT_MS } from '../../../src/adapters/mongo/mongo-call.js'
 import { MongoConnection } from '../../../src/adapters/mongo/mongo-connection.js'
@@ -12,7 +13,7 @@ import { MongoPetIds } from '../../../src/adapters/mongo/mongo-pet-ids.js'
 import { getPetCollection, MongoPetStore } from '../../../src/adapters/mongo/mongo-pet-store.js'
 import { BULK_TIMEOUT_MS, MongoSeedStore } from '../../../src/adapters/mongo/mongo-seed-store.js'
 import { StoreUnavailable } from '../../../src/core/errors.js'
-import { aPet, anApiKey } from '../../support/builders.js'
+import { aChange, aPet, anApiKey, anIssue } from '../../support/builders.js'
 import { rejection } from '../../contracts/rejection.js'
 import type { MongoStub } from '../../support/mongo-stub.js'
 import { makeHelloResponse, isHello, startMongoStub } from '../../support/mongo-stub.js'
@@ -34,12 +35,13 @@ const REQUEST_METHODS: Readonly<Record<string, [string[], (mongo: MongoConnectio
     ['insert', 'findAndModify'],
     (mongo) => new MongoIdempotencyStore(mongo, clock).claim({ keyId: 'key_one', idempotencyKey: 'taken' }, RECORD),
   ],
-  'MongoApiKeyStore.insert': [['insert'], (mongo) => new MongoApiKeyStore(mongo, clock).insert(anApiKey())],
+  'MongoApiKeyStore.insert': [['insert'], (mongo) => new MongoApiKeyStore(mongo, clock).insert(anApiKey(), anIssue())],
   'MongoApiKeyStore.findBySecretHash': [['find', 'findAndModify'], (mongo) => new MongoApiKeyStore(mongo, clock).findBySecretHash('hash')],
   'MongoApiKeyStore.findById': [['find'], (mongo) => new MongoApiKeyStore(mongo, clock).findById('key_one')],
   'MongoApiKeyStore.list': [['find'], (mongo) => new MongoApiKeyStore(mongo, clock).list({ owner: 'Acme' })],
-  'MongoApiKeyStore.changePlan': [['findAndModify'], (mongo) => new MongoApiKeyStore(mongo, clock).changePlan('key_one', { plan: 'pro' })],
-  'MongoApiKeyStore.revoke': [['findAndModify', 'find'], (mongo) => new MongoApiKeyStore(mongo, clock).revoke('key_one', 1)],
+  'MongoApiKeyStore.update': [['findAndModify'], (mongo) => new MongoApiKeyStore(mongo, clock).update(anApiKey(), aChange())],
+  'MongoApiKeyHistory.add': [['findAndModify'], (mongo) => new MongoApiKeyHistory(mongo).add('key_one', aChange())],
+  'MongoApiKeyHistory.list': [['aggregate'], (mongo) => new MongoApiKeyHistory(mongo).list({ owner: 'Acme' })],
 }
 
 const BULK_METHODS: Readonly<Record<string, [string, (store: MongoSeedStore) => Promise<unknown>]>> = {
@@ -88,8 +90,10 @@ describe('the commands that the service sends to MongoDB', () => {
     if (collection === 'counters') counterExists = true
     if (collection === 'idempotency') return { n: 0, writeErrors: [{ index: 0, code: 11000, errmsg: 'E11000 duplicate key error' }] }
     if ('find' in command) {
-      const key = { _id: 'key_one', secretHash: 'hash', createdAt: new Date(), generation: 1 }
-      const isLookup = collection === 'apiKeys' && 'secretHash' in command['filter']
+      const oldSecret = { hash: 'old', hint: 'old', expiresAt: new Date(clock.nowMs() + 1_000) }
+      const key = { _id: 'key_one', secretHash: 'hash', oldSecret, createdAt: new Date(), generation: 1 }
+      const isLookup =
+        collection === 'apiKeys' && ['hash', 'old'].includes(command['filter'].secretHash ?? command['filter']['oldSecret.hash'])
       return { cursor: { id: Long.ZERO, ns: `petstore.${collection}`, firstBatch: isLookup ? [key] : [] } }
     }
     return 'aggregate' in command ? { cursor: { id: Long.ZERO, ns: 'petstore.pets', firstBatch: [] } } : { n: 1 }

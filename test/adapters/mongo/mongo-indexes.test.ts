@@ -34,9 +34,10 @@ describe('the indexes in MongoDB', () => {
     const indexes = (await db.collection(collection).listIndexes().toArray()) as Record<string, unknown>[]
     return indexes
       .filter(({ name }) => name !== '_id_')
-      .map(({ key, unique, expireAfterSeconds }) => ({
+      .map(({ key, unique, partialFilterExpression, expireAfterSeconds }) => ({
         key: { ...(key as object) },
         ...(unique ? { unique } : {}),
+        ...(partialFilterExpression ? { partialFilterExpression } : {}),
         ...(expireAfterSeconds === undefined ? {} : { expireAfterSeconds: Number(expireAfterSeconds) }),
       }))
   }
@@ -44,7 +45,10 @@ describe('the indexes in MongoDB', () => {
   async function expectAllIndexes(): Promise<void> {
     expect(await listIndexes('pets')).to.deep.equal([{ key: { status: 1, _id: 1 } }])
     expect(await listIndexes('orders')).to.deep.equal([{ key: { status: 1, _id: 1 } }])
-    expect(await listIndexes('apiKeys')).to.deep.equal([{ key: { secretHash: 1 }, unique: true }])
+    expect(await listIndexes('apiKeys')).to.have.deep.members([
+      { key: { secretHash: 1 }, unique: true },
+      { key: { 'oldSecret.hash': 1 }, unique: true, partialFilterExpression: { 'oldSecret.hash': { $exists: true } } },
+    ])
     expect(await listIndexes('idempotency')).to.deep.equal([{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }])
   }
 

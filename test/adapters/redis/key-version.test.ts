@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { CachedApiKeyVerifier } from '../../../src/adapters/memory/cached-api-key-verifier.js'
+import { MemoryApiKeyHistory } from '../../../src/adapters/memory/memory-api-key-history.js'
 import { MemoryApiKeyStore } from '../../../src/adapters/memory/memory-api-key-store.js'
 import { MemoryFailedAuthentications } from '../../../src/adapters/memory/memory-failed-authentications.js'
 import { CryptoApiKeySecrets } from '../../../src/adapters/node/crypto-api-key-secrets.js'
@@ -8,11 +9,13 @@ import type { Admission } from '../../../src/core/use-cases/admit.js'
 import { makeAdmit } from '../../../src/core/use-cases/admit.js'
 import { makeAuthenticate } from '../../../src/core/use-cases/authenticate.js'
 import { makeChangeApiKeyPlan } from '../../../src/core/use-cases/change-api-key-plan.js'
+import { makeFinishRotation } from '../../../src/core/use-cases/finish-rotation.js'
 import { makeRevokeApiKey } from '../../../src/core/use-cases/revoke-api-key.js'
+import { makeRotateApiKey } from '../../../src/core/use-cases/rotate-api-key.js'
 import { makeShowApiKey } from '../../../src/core/use-cases/show-api-key.js'
 import { makeUnbanApiKey } from '../../../src/core/use-cases/unban-api-key.js'
 import { getMinutePhaseSeconds } from '../../../src/core/window.js'
-import { anApiKey, somePlans } from '../../support/builders.js'
+import { anApiKey, anIssue, somePlans } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
@@ -45,7 +48,7 @@ describe('on replicas that have cached the record of a key,', function () {
     key = anApiKey('one', publicPart)
     // The start of a minute of the key, which then does not end during a test.
     clock.advanceSeconds(60 - ((clock.nowMs() / 1000 + getMinutePhaseSeconds(key.keyId)) % 60))
-    await store.insert(key)
+    await store.insert(key, anIssue())
     replicas = await inParallel(2, () => aReplica())
   })
 
@@ -64,24 +67,26 @@ describe('on replicas that have cached the record of a key,', function () {
     const apiKeyVerifier = new CachedApiKeyVerifier({ secrets, apiKeyStore: store, failedAuthentications, clock })
     const authenticate = makeAuthenticate({ apiKeyVerifier, failedAuthentications })
     const plans = somePlans()
-    const ports = { apiKeyStore: store, quotaControl: replica.control, plans, clock }
+    const ports = { apiKeyStore: store, apiKeyHistory: new MemoryApiKeyHistory(), quotaControl: replica.control, plans, clock }
     return {
       redis: replica,
       admit: makeAdmit({ authenticate, apiKeyVerifier, quotas: replica.quotas, plans }),
       calls: replica.takes,
       changePlan: makeChangeApiKeyPlan(ports),
       revoke: makeRevokeApiKey(ports),
+      rotate: makeRotateApiKey({ ...ports, secrets }),
+      finishRotation: makeFinishRotation(ports),
       unban: makeUnbanApiKey({ ...ports, showApiKey: makeShowApiKey(ports) }),
     }
   }
   type Replica = Awaited<ReturnType<typeof aReplica>>
 
-  const send = ({ admit }: Replica) => admit({ secret, address: ADDRESS })
+  const send = ({ admit }: Replica, sent = secret) => admit({ secret: sent, address: ADDRESS })
   const [first, second] = [() => replicas[0] ?? failMissingReplica(), () => replicas[1] ?? failMissingReplica()]
 
   it('a plan change applies to the next request on each replica, and usage stays', async () => {
     for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([60, 1000])
-    expect(await first().changePlan(key.keyId, { plan: 'pro' })).to.include({ takesEffect: 'at once' })
+    expect(await first().changePlan(key.keyId, { plan: 'pro' }, 'alice')).to.include({ takesEffect: 'at once' })
     const admissions = await inSequence(2, (index) => send(replicas[index] ?? failMissingReplica()))
     expect(admissions.map(getLimits)).to.deep.equal([
       [300, 10_000],
@@ -92,9 +97,9 @@ describe('on replicas that have cached the record of a key,', function () {
   })
 
   it('a change to a plan with lower limits applies at once on a replica that had many requests left', async () => {
-    await first().changePlan(key.keyId, { plan: 'business' })
+    await first().changePlan(key.keyId, { plan: 'business' }, 'alice')
     await inSequence(70, (index) => send(replicas[index % 2] ?? failMissingReplica()))
-    await second().changePlan(key.keyId, { plan: 'free' })
+    await second().changePlan(key.keyId, { plan: 'free' }, 'alice')
     for (const replica of replicas) {
       const admission = await send(replica)
       expect([getKind(admission), ...getLimits(admission)]).to.deep.equal(['exhausted', 60, 1000])
@@ -103,12 +108,46 @@ describe('on replicas that have cached the record of a key,', function () {
 
   it('a revocation invalidates the key for the next request on each replica, and charges nothing', async () => {
     for (const replica of replicas) await send(replica)
-    expect(await first().revoke(key.keyId)).to.include({ takesEffect: 'at once' })
+    expect(await first().revoke(key.keyId, 'alice')).to.include({ takesEffect: 'at once' })
     for (const replica of replicas) expect((await send(replica)).kind).to.equal('invalid')
     expect((await observer.hash(key.keyId)).dayUsed).to.equal(2)
     const queriesBefore = store.queries
     for (const replica of replicas) expect((await send(replica)).kind).to.equal('invalid')
     expect(store.queries - queriesBefore, 'the revoked record is not cached as a valid one').to.be.at.most(2)
+  })
+
+  it('a rotation keeps the old secret for the grace period, and both secrets share one quota on each replica', async () => {
+    const oldSecret = secret
+    for (const replica of replicas) await send(replica)
+    const rotated = await first().rotate(key.keyId, { graceMs: 60_000 }, 'alice')
+    for (const replica of replicas) {
+      expect(await send(replica, oldSecret)).to.include({ kind: 'decided', secretExpiresAtMs: rotated.key.oldSecret?.expiresAtMs })
+      expect(await send(replica, rotated.secret))
+        .to.include({ kind: 'decided' })
+        .and.not.have.property('secretExpiresAtMs')
+    }
+    expect((await observer.hash(key.keyId)).dayUsed).to.equal(6)
+    clock.advanceMs(59_999)
+    for (const replica of replicas) expect((await send(replica, oldSecret)).kind).to.equal('decided')
+    clock.advanceMs(1)
+    for (const replica of replicas) expect((await send(replica, oldSecret)).kind).to.equal('invalid')
+    for (const replica of replicas) expect((await send(replica, rotated.secret)).kind).to.equal('decided')
+  })
+
+  it('the next request with the old secret on each replica is rejected after the rotation is finished, or had no grace period', async () => {
+    const oldSecret = secret
+    for (const replica of replicas) await send(replica)
+    const { secret: newSecret } = await first().rotate(key.keyId, { graceMs: 60_000 }, 'alice')
+    for (const replica of replicas) for (const one of [oldSecret, newSecret]) expect((await send(replica, one)).kind).to.equal('decided')
+    expect(await second().finishRotation(key.keyId, 'alice')).to.include({ takesEffect: 'at once' })
+    for (const replica of replicas) expect((await send(replica, oldSecret)).kind).to.equal('invalid')
+    for (const replica of replicas) expect((await send(replica, newSecret)).kind).to.equal('decided')
+
+    const { secret: third } = await first().rotate(key.keyId, { graceMs: 0 }, 'alice')
+    const before = store.queries
+    for (const replica of replicas) expect((await send(replica, newSecret)).kind).to.equal('invalid')
+    for (const replica of replicas) expect((await send(replica, third)).kind).to.equal('decided')
+    expect(store.queries - before).to.equal(4)
   })
 
   it('a plan change during 200 requests on both replicas applies to every request that is sent after it', async () => {
@@ -121,7 +160,7 @@ describe('on replicas that have cached the record of a key,', function () {
         const admission = await send(replicas[worker % 2] ?? failMissingReplica())
         if (wasChanged) late.push(getLimits(admission))
         if (worker === 0 && count === 10) {
-          await first().changePlan(key.keyId, { plan: 'business' })
+          await first().changePlan(key.keyId, { plan: 'business' }, 'alice')
           isChanged = true
         }
       }
@@ -139,7 +178,7 @@ describe('on replicas that have cached the record of a key,', function () {
     for (const replica of replicas) expect(getKind(await send(replica))).to.equal('banned')
     expect([first().calls(), second().calls()], 'no call: from the cache').to.deep.equal(calls)
 
-    expect(await second().unban(key.keyId)).to.include({ outcome: 'lifted' })
+    expect(await second().unban(key.keyId, 'alice')).to.include({ outcome: 'lifted' })
     clock.advanceMs(1_000)
     // The minute is still exhausted.
     for (const replica of replicas) expect(getKind(await send(replica))).to.equal('exhausted')
@@ -147,7 +186,7 @@ describe('on replicas that have cached the record of a key,', function () {
 
   it('a plan change applies within a second on a replica that rejects the key from its cache', async () => {
     for (let count = 0; count < 100; count++) for (const replica of replicas) await send(replica)
-    await first().changePlan(key.keyId, { plan: 'pro' })
+    await first().changePlan(key.keyId, { plan: 'pro' }, 'alice')
     clock.advanceMs(1_000)
     for (const replica of replicas) expect(getKind(await send(replica))).to.equal('admitted')
   })
@@ -157,7 +196,7 @@ describe('on replicas that have cached the record of a key,', function () {
     const before = [first().calls(), store.queries]
     await inSequence(20, () => send(first()))
     expect([first().calls(), store.queries]).to.deep.equal([(before[0] ?? 0) + 20, before[1]])
-    await second().changePlan(key.keyId, { plan: 'pro' })
+    await second().changePlan(key.keyId, { plan: 'pro' }, 'alice')
     const afterChange = [first().calls(), store.queries]
     await inSequence(20, () => send(first()))
     expect([first().calls(), store.queries]).to.deep.equal([(afterChange[0] ?? 0) + 21, (afterChange[1] ?? 0) + 1])
@@ -167,17 +206,17 @@ describe('on replicas that have cached the record of a key,', function () {
     for (const replica of replicas) await send(replica)
     await redis.kill()
     for (const { redis: replica } of replicas) await untilUnavailable(replica)
-    expect(await first().changePlan(key.keyId, { plan: 'pro' })).to.include({ takesEffect: 'within 10 s' })
+    expect(await first().changePlan(key.keyId, { plan: 'pro' }, 'alice')).to.include({ takesEffect: 'within 10 s' })
     expect(getLimits(await send(first()))).to.deep.equal([60, 1000])
     clock.advanceSeconds(10)
     for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([300, 10_000])
   })
 
   it('a key is not locked out if the key store is restored to an earlier state', async () => {
-    await first().changePlan(key.keyId, { plan: 'pro' })
+    await first().changePlan(key.keyId, { plan: 'pro' }, 'alice')
     await send(first())
     const restoredStore = new CountingStore(clock)
-    await restoredStore.insert(key)
+    await restoredStore.insert(key, anIssue())
     store.findBySecretHash = (hash) => restoredStore.findBySecretHash(hash)
     clock.advanceSeconds(10)
     for (const replica of replicas) expect(getLimits(await send(replica))).to.deep.equal([60, 1000])

@@ -8,7 +8,7 @@ import { SystemClock } from '../../../src/adapters/node/system-clock.js'
 import { getMinutePhaseSeconds } from '../../../src/core/window.js'
 import { makeAdmit } from '../../../src/core/use-cases/admit.js'
 import { makeAuthenticate } from '../../../src/core/use-cases/authenticate.js'
-import { anApiKey, someBanRules, somePlans, someQuotaRules } from '../../support/builders.js'
+import { anApiKey, anIssue, someBanRules, somePlans, someQuotaRules } from '../../support/builders.js'
 import type { OwnEngine } from '../../support/engines/own-engine.js'
 import { anOwnRedis } from '../../support/engines/redis-engine.js'
 import { MovableClock } from '../../support/movable-clock.js'
@@ -84,7 +84,7 @@ describe('the hash of a key in Redis', function () {
     const secrets = new CryptoApiKeySecrets()
     const { secret, ...publicPart } = secrets.generate()
     const store = new MemoryApiKeyStore(clock)
-    await store.insert(anApiKey('one', publicPart))
+    await store.insert(anApiKey('one', publicPart), anIssue())
     const failedAuthentications = new MemoryFailedAuthentications(5, clock)
     const apiKeyVerifier = new CachedApiKeyVerifier({ secrets, apiKeyStore: store, failedAuthentications, clock })
     const authenticate = makeAuthenticate({ apiKeyVerifier, failedAuthentications })

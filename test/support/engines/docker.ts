@@ -123,7 +123,16 @@ async function startWithLog(container: GenericContainer): Promise<StartedTestCon
 function toServer(docker: ContainerRuntimeClient, { id, remove }: LocalContainer): EngineServer {
   const container = docker.container.dockerode.getContainer(id)
   return {
-    freeze: async () => void (await container.pause()),
+    async freeze() {
+      // On a busy machine, Docker sometimes fails with "unable to freeze".
+      for (let attemptsLeft = 4; ; attemptsLeft--) {
+        try {
+          return void (await container.pause())
+        } catch (error) {
+          if (attemptsLeft === 0 || !String(error).includes('unable to freeze')) throw error
+        }
+      }
+    },
     unfreeze: async () => void (await container.unpause()),
     async kill() {
       await container.kill()

@@ -46,6 +46,10 @@ export class Metrics {
     help: 'Requests rejected without a verified API key, by error code',
     labelNames: ['code'],
   })
+  readonly oldSecretRequests = addCounter(this.registry, {
+    name: 'petstore_old_secret_requests_total',
+    help: 'Requests with the old secret of a rotated API key',
+  })
   readonly #deprecated = addCounter(this.registry, {
     name: 'petstore_deprecated_requests_total',
     help: 'Requests for deprecated operations',

@@ -1,4 +1,5 @@
 import type { AddressQuota } from '../../../core/address-quota.js'
+import type { Caller } from '../../../core/ports/api-key-verifier.js'
 import type { Rejection } from '../../../core/quota.js'
 import { toKeyUsage } from '../../../core/key-usage.js'
 import type { Admission, Admit } from '../../../core/use-cases/admit.js'
@@ -36,19 +37,26 @@ export function admitCaller(deps: AdmissionDeps): Middleware {
         throw toLockedOutError(admission.quota)
       case 'usage': {
         const { key, usage } = admission
-        Object.assign(ctx.state, { key, usage: toKeyUsage(key, usage) })
+        setCaller(ctx, admission)
+        ctx.state.usage = toKeyUsage(key, usage)
         setKeyQuotaHeaders(ctx, usage.quota)
         return next()
       }
       case 'decided': {
-        const { key, verdict, refund } = admission
-        Object.assign(ctx.state, { key, verdict, refund })
+        const { verdict, refund } = admission
+        setCaller(ctx, admission)
+        Object.assign(ctx.state, { verdict, refund })
         setKeyQuotaHeaders(ctx, verdict.quota, verdict.kind === 'banned' ? verdict.retryAfterSeconds : undefined)
         if (verdict.kind !== 'admitted') throw toRejectionError(verdict)
         return next()
       }
     }
   }
+}
+
+function setCaller(ctx: RequestContext, { key, secretExpiresAtMs }: Caller): void {
+  Object.assign(ctx.state, { key, secretExpiresAtMs })
+  if (secretExpiresAtMs !== undefined) ctx.res.setHeader('X-API-Key-Expires', new Date(secretExpiresAtMs).toUTCString())
 }
 
 /** Returns no secret if there is no Authorization header or it has another scheme. Two headers count as an invalid key. */

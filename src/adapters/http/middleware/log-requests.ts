@@ -24,16 +24,19 @@ export function logRequests({ log, metrics, trustedProxyHops }: { log: Logger; m
     }
     await next()
     const elapsedMs = performance.now() - startedMs
-    const { requestId, route, key, verdict, errorCode, outage } = ctx.state
+    const { requestId, route, key, secretExpiresAtMs, verdict, errorCode, outage } = ctx.state
     const request = { method: ctx.method, route: route?.template ?? 'none', status: ctx.status }
     const clientAddress = FAILED_AUTHENTICATIONS.has(errorCode) ? toClientAddress(ctx, trustedProxyHops) : undefined
     const traceId = ctx.state.traceId ?? parseTraceId(ctx.headers['traceparent'])
     const ms = Math.round(elapsedMs * 10) / 10
-    log.info({ requestId, traceId, keyId: key?.keyId, ...request, code: errorCode, clientAddress, reason: outage, ms }, 'request')
+    const oldSecret = secretExpiresAtMs === undefined ? undefined : true
+    const caller = { keyId: key?.keyId, oldSecret }
+    log.info({ requestId, traceId, ...caller, ...request, code: errorCode, clientAddress, reason: outage, ms }, 'request')
 
     metrics.countRequest(request, elapsedMs)
     if (errorCode && UNAUTHENTICATED.has(errorCode)) metrics.countUnauthenticated(errorCode)
     if (key && verdict) metrics.countVerdict(key.plan, verdict)
+    if (oldSecret) metrics.oldSecretRequests.inc()
     if (route?.deprecatedOperation) metrics.countDeprecatedRequest(route.deprecatedOperation)
   }
 }

@@ -81,6 +81,12 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     schema: SECONDS,
     example: 21,
   },
+  'X-API-Key-Expires': {
+    description:
+      'Present if the API key was rotated and the request used its old secret: the date from which the old secret gets 401. Switch to the new secret before.',
+    schema: toTextSchema('^.+ GMT$', 40),
+    example: 'Mon, 23 Nov 2026 09:30:00 GMT',
+  },
   'WWW-Authenticate': {
     description: 'How to authenticate (RFC 6750).',
     schema: toTextSchema('^Bearer .+$'),
@@ -129,7 +135,7 @@ const QUOTA = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'
 /** Error responses are shared by operations that send these and operations that do not. */
 const OPERATION_SPECIFIC = ['Deprecation', 'Sunset', 'Link', 'X-Stability']
 
-const NEVER_REQUIRED = ['Idempotent-Replayed', 'Accept', 'Accept-Encoding']
+const NEVER_REQUIRED = ['X-API-Key-Expires', 'Idempotent-Replayed', 'Accept', 'Accept-Encoding']
 
 const OPTIONAL_PREFIX = 'Optional-'
 
@@ -156,7 +162,7 @@ export function listSuccessHeaders(
     ...(deprecation ? ['Deprecation', 'Sunset', 'Link'] : []),
     ...(stability === 'stable' ? [] : ['X-Stability']),
   ]
-  return toReferences(required, [...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])
+  return toReferences(required, ['X-API-Key-Expires', ...(status === 201 ? ['Idempotent-Replayed'] : []), ...(isListing ? ['Link'] : [])])
 }
 
 /** References to the headers of an error response. Some 400 and `default` errors come from the HTTP parser, before the key and its quota are known. */
@@ -170,6 +176,7 @@ export function listErrorHeaders(status: number | 'default'): Record<string, oas
   ]
   return toReferences(required, [
     ...(mayLackQuota ? QUOTA : []),
+    ...(status === 401 ? [] : ['X-API-Key-Expires']),
     ...(status === 415 ? ['Accept', 'Accept-Encoding'] : []),
     ...OPERATION_SPECIFIC,
   ])

@@ -33,6 +33,8 @@ export interface RequestState {
   deadline: Deadline
   /** The verified key of the caller. */
   key?: ApiKey
+  /** The end of the grace period, if the secret is the old one of a rotated key. */
+  secretExpiresAtMs?: number
   verdict?: Verdict
   /** Present if the operation is uncharged. */
   usage?: KeyUsage
