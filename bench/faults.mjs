@@ -163,7 +163,7 @@ function measure(hits) {
   return { requests: hits.length, statuses, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
 }
 
-/** From the begin of the fault until the service is healthy again. */
+/** From the start of the fault until the service is healthy again. */
 function summarize(hits, zeroMs, { begin, healthy }) {
   const during = selectDue(hits, zeroMs, begin, healthy)
   const failed = during.filter(({ status = 0 }) => status === 0 || status >= 500).map(({ startMs }) => startMs - zeroMs)

@@ -8,7 +8,7 @@ import { parse, stringify } from 'yaml'
 import { cleanUpAtEnd } from '../dist/test/support/engines/cleanup.js'
 import { findProgram } from '../dist/test/support/engines/find-program.js'
 import { freePort } from '../dist/test/support/engines/free-port.js'
-import { endsWithParent } from '../dist/test/support/engines/redis-process.js'
+import { killWithParent } from '../dist/test/support/engines/kill-with-parent.js'
 import { until } from '../dist/test/support/until.js'
 
 const readConfig = (name) => parse(readFileSync(new URL(`../config/prometheus/${name}`, import.meta.url), 'utf8'))
@@ -21,7 +21,9 @@ export async function startPrometheus(adminUrls, { alertDelayDivisor }) {
   const folder = mkdtempSync(join(tmpdir(), 'petstore-prometheus-'))
   const config = readConfig('prometheus.yml')
   config.global = { scrape_interval: '1s', evaluation_interval: '1s' }
-  config.scrape_configs[0].static_configs[0].targets = adminUrls.map((url) => new URL(url).host)
+  const [job] = config.scrape_configs
+  delete job.dns_sd_configs
+  job.static_configs = [{ targets: adminUrls.map((url) => new URL(url).host) }]
   writeFileSync(join(folder, 'prometheus.yml'), stringify(config))
   const alerts = readConfig('alerts.yml')
   for (const rule of alerts.groups.flatMap(({ rules }) => rules)) {
@@ -31,8 +33,7 @@ export async function startPrometheus(adminUrls, { alertDelayDivisor }) {
 
   const port = await freePort()
   const args = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`]
-  const [command, ...allArgs] = [...endsWithParent(), program, ...args, '--log.level=warn']
-  const child = spawn(command, allArgs, { stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = spawn(...killWithParent(program, [...args, '--log.level=warn']), { stdio: ['ignore', 'ignore', 'inherit'] })
   const exit = once(child, 'exit')
   const stop = cleanUpAtEnd(async () => {
     child.kill('SIGTERM')

@@ -49,7 +49,7 @@ describe('a request with the old secret of a rotated key', () => {
     })
   }
 
-  it('gets the header also with a 429, and uses the same quota as the new secret', async () => {
+  it('gets the header with a 429, too, and uses the same quota as the new secret', async () => {
     const { oldSecret, newSecret, end } = await rotate({ minute: 2, day: 1_000 })
     expect(await api.send('/v1/pets', { key: newSecret })).to.have.property('status', 200)
     expect(await api.send('/v1/pets', { key: oldSecret })).to.have.nested.include({ status: 200, 'headers.x-ratelimit-remaining': '0' })

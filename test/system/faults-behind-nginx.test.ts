@@ -108,7 +108,7 @@ describe(`${REPLICAS} replicas behind nginx, under a load that does not wait,`, 
         })
       }
 
-      it('every response is complete, also the errors of nginx', () => {
+      it('every response is complete, including the errors of nginx', () => {
         for (const hit of hits) {
           const { status = 0, headers, body: text } = hit
           const code = NGINX_ERRORS[status]
