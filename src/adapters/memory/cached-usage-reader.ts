@@ -7,15 +7,23 @@ import type { KeyVersion, QuotaRules, QuotaUsage } from '../../core/quota.js'
 const CACHED_MS = 1_000
 const MAX_KEYS = 10_000
 
+interface CachedUsage {
+  readonly usage: QuotaUsage | StaleKeyRecord
+  readonly readAtMs: number
+}
+
 /**
  * Reads the usage of a key from its store at most once per second, so that polling it costs nothing. Reads at the same time share one call.
  * Does not return a window or a ban that has ended.
  */
 export class CachedUsageReader implements UsageReader {
   /** By key and version of its record. */
-  readonly #usages: LRUCache<string, QuotaUsage | StaleKeyRecord, Parameters<UsageReader['readUsage']>>
+  readonly #usages: LRUCache<string, CachedUsage, Parameters<UsageReader['readUsage']>>
 
-  constructor(reader: UsageReader, clock: Clock) {
+  constructor(
+    reader: UsageReader,
+    private readonly clock: Clock,
+  ) {
     this.#usages = new LRUCache({
       max: MAX_KEYS,
       ttl: CACHED_MS,
@@ -24,17 +32,22 @@ export class CachedUsageReader implements UsageReader {
       fetchMethod: async (_name, _stale, { context, options }) => {
         const usage = await reader.readUsage(...context)
         if (!('kind' in usage)) options.ttl = toTtlMs(Math.min(CACHED_MS, getValidMs(usage)))
-        return usage
+        return { usage, readAtMs: clock.monotonicMs() }
       },
       // A read whose entry is evicted while it is in flight still returns its result.
       ignoreFetchAbort: true,
     })
   }
 
-  readUsage(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<QuotaUsage | StaleKeyRecord> {
+  async readUsage(keyId: string, rules: QuotaRules, keyVersion: KeyVersion): Promise<QuotaUsage | StaleKeyRecord> {
     // A record that was read again must not be called stale because of an earlier read.
     const forceRefresh = keyVersion.readSince !== undefined
-    return this.#usages.forceFetch(`${keyId} ${keyVersion.version}`, { context: [keyId, rules, keyVersion], forceRefresh })
+    const context: Parameters<UsageReader['readUsage']> = [keyId, rules, keyVersion]
+    const { usage, readAtMs } = await this.#usages.forceFetch(`${keyId} ${keyVersion.version}`, { context, forceRefresh })
+    if ('kind' in usage) return usage
+    const { quota } = usage
+    // Headers state how long a window still lasts, so the time continues although the usage does not change.
+    return { ...usage, quota: { ...quota, nowMs: quota.nowMs + this.clock.monotonicMs() - readAtMs } }
   }
 }
 

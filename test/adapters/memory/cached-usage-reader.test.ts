@@ -47,6 +47,13 @@ describe('the cached usage of a key', () => {
     expect(reads).to.have.lengthOf(2)
   })
 
+  it('has the current time, so that the seconds until a reset are right', async () => {
+    const { nowMs } = (await read()).quota
+    clock.advanceMs(999)
+    expect((await read()).quota.nowMs).to.equal(nowMs + 999)
+    expect(reads).to.have.lengthOf(1)
+  })
+
   it('is read once for 100 requests at the same time', async () => {
     await Promise.all(Array.from({ length: 100 }, () => read()))
     expect(reads).to.have.lengthOf(1)
