@@ -37,7 +37,7 @@ export const ERROR_RESPONSES = {
   TooManyRequests: {
     description:
       'A limit is reached, or the key is banned. Wait for the number of seconds in `Retry-After`, which is exact. If the retry is ' +
-      'rejected too, use exponential backoff. A rejected request does not count toward any limit. If you keep sending requests after a 429, the key is banned: for ' +
+      'rejected too, wait for its `Retry-After`. A rejected request does not count toward any limit. If you keep sending requests after a 429, the key is banned: for ' +
       '60 seconds at first, then twice as long each time, up to 24 hours.',
     codes: ['rate_limit_exceeded', 'daily_quota_exceeded', 'key_temporarily_banned', 'too_many_failed_authentications'],
   },

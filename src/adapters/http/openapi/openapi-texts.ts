@@ -83,7 +83,7 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
   },
   'X-API-Key-Expires': {
     description:
-      'Present if the API key was rotated and the request used its old secret: the date from which the old secret gets 401. Switch to the new secret before.',
+      'Present if the API key was rotated and the request used its old secret: the date from which the old secret gets 401. Switch to the new secret before then.',
     schema: toTextSchema('^.+ GMT$', 40),
     example: 'Mon, 23 Nov 2026 09:30:00 GMT',
   },
@@ -105,12 +105,12 @@ const HEADERS: Readonly<Record<string, oas31.HeaderObject>> = {
     example: 'true',
   },
   Deprecation: {
-    description: 'Unix timestamp since which the operation is deprecated (RFC 9745).',
+    description: 'Unix timestamp since which the operation has been deprecated (RFC 9745).',
     schema: toTextSchema('^@[0-9]+$', 20),
     example: '@1795132800',
   },
   Sunset: {
-    description: 'The date on which the deprecated operation is removed (RFC 8594).',
+    description: 'The date on which the deprecated operation will be removed (RFC 8594).',
     schema: toTextSchema('^.+ GMT$', 40),
     example: 'Thu, 05 Dec 2030 00:00:00 GMT',
   },

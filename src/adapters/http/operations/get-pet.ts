@@ -22,7 +22,7 @@ export const getPetOperation: OperationDeclaration<{ pets: PetStore }> = {
   document: {
     tags: ['pets'],
     summary: 'Get an animal',
-    description: 'Deprecated. From 5 December 2030 on, this operation returns 410. Use `GET /pets` with the `status` filter instead.',
+    description: 'Deprecated. From 5 December 2030, this operation returns 410. Use `GET /pets` with the `status` filter instead.',
     requestParams: { path: z.object({ petId: petIdParameter }) },
     responses: { 200: { description: 'The pet.', content: { 'application/json': { schema: pet, example: EXAMPLE } } } },
   },

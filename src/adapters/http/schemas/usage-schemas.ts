@@ -10,7 +10,8 @@ const windowUsage = z
     limit: count.min(1).meta({ format: 'int32', description: 'Requests per window.', example: 60 }),
     used: count.meta({
       format: 'int32',
-      description: 'Requests counted in this window. Exceeds the limit if the plan was changed to a lower limit.',
+      description:
+        'Requests counted in this window. Exceeds the limit if the plan was changed to a lower limit. An estimate while Redis is unavailable.',
       example: 12,
     }),
     remaining: count.meta({ format: 'int32', description: 'Requests remaining. 0 during a ban.', example: 48 }),
