@@ -2,9 +2,9 @@ import { expect } from 'chai'
 import { readRateLimitFields, readQuotaHeaders } from './responses.js'
 import type { TestResponse, TestApi } from './api.js'
 
-/** Moves the clock to the start of the next minute of the key, whose phase depends on its random ID. Costs one request of the current minute. */
+/** Moves the clock to the start of the next minute of the key, whose phase depends on its random ID. Charges nothing. */
 export async function moveToMinuteStart(api: TestApi, key: string): Promise<void> {
-  const { minute } = readRateLimitFields(await api.send('/v1/store/orders', { key }))
+  const { minute } = readRateLimitFields(await api.send('/v1/usage', { key }))
   api.clock.advanceSeconds(minute?.resetInSeconds ?? Number.NaN)
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
+import { moveToMinuteStart } from '../support/quota-steps.js'
 import type { TestApi } from '../support/api.js'
 import { startApi } from '../support/api.js'
 import { endProcesses, startService } from '../support/process.js'
@@ -124,6 +125,8 @@ describe('The examples in the docs', function () {
       api.clock.advanceMs(1500)
       await sendMany(59)
     }
+
+    beforeEach(() => moveToMinuteStart(api, apiKey))
 
     it('show the response to a banned key', async () => {
       await sendMany(60)

@@ -50,5 +50,5 @@ function rejectBody(error: Error & { status?: number; type?: string }): never {
 
 function toBodyError(cause: NodeJS.ErrnoException): HttpError {
   if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') return new HttpError('request_timeout', CLOSE_CONNECTION)
-  return new HttpError('bad_request', { message: 'The body ended early, or its framing is not valid.', ...CLOSE_CONNECTION, cause })
+  return new HttpError('bad_request', { message: 'The body ended early, or a chunk of it is not valid.', ...CLOSE_CONNECTION, cause })
 }
