@@ -30,6 +30,7 @@ if [ ! -e certificate.pem ]; then
   names=DNS:localhost,IP:127.0.0.1
   for host in "$@"; do
     case $host in
+      *:*) names+=,IP:$host ;;
       *[!0-9.]*) names+=,DNS:$host ;;
       *) names+=,IP:$host ;;
     esac

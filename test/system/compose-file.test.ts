@@ -141,11 +141,11 @@ describe('scripts/create-secrets.sh', () => {
   })
 
   it('creates a certificate for the hosts that it gets', () => {
-    createSecrets('api.example', '192.0.2.7')
+    createSecrets('api.example', '192.0.2.7', '2001:db8::7')
     const text = execFileSync('openssl', ['x509', '-in', join(folder, 'certificate.pem'), '-noout', '-ext', 'subjectAltName'], {
       encoding: 'utf8',
     })
-    expect(text).to.include('DNS:localhost, IP Address:127.0.0.1, DNS:api.example, IP Address:192.0.2.7')
+    expect(text).to.include('DNS:localhost, IP Address:127.0.0.1, DNS:api.example, IP Address:192.0.2.7, IP Address:2001:DB8:0:0:0:0:0:7')
   })
 })
 

@@ -45,6 +45,7 @@ describe('docs/operations/metrics.md', function () {
         'petstore_redis_breaker_open 0',
         'petstore_replicas 1',
         'petstore_ready 1',
+        'petstore_mongodb_pool_failures_total{reason="timeout"} 0',
         'petstore_mongodb_call_duration_seconds_count{call="pets.find",result="ok"} 1',
         'petstore_mongodb_call_duration_seconds_count{call="apiKeys.find",result="ok"} 1',
         'petstore_redis_call_duration_seconds_count{result="ok"} 1',

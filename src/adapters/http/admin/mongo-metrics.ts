@@ -1,6 +1,9 @@
 import type { Registry } from 'prom-client'
 import { addCallHistogram, addCounter, addGauge } from './add-metric.js'
 
+/** The reasons that the driver has. */
+const POOL_FAILURES = ['timeout', 'connectionError', 'poolClosed']
+
 /** The metrics of MongoDB as requests use it. Only in distributed mode. */
 export class MongoMetrics {
   readonly #changes
@@ -15,7 +18,7 @@ export class MongoMetrics {
       help: 'Changes of the state of MongoDB. While it is down, requests that need it get 503.',
       labelNames: ['to'],
     })
-    // Otherwise, the metric would be missing until the first change.
+    // Otherwise, a counter would be missing until its first increase, which Prometheus would not see.
     for (const to of ['up', 'down']) this.#changes.inc({ to }, 0)
     addGauge(registry, { name: 'petstore_mongodb_up', help: 'Whether MongoDB is available, as requests noticed it' }, () =>
       this.#isUp ? 1 : 0,
@@ -34,6 +37,7 @@ export class MongoMetrics {
       help: 'Operations that got no connection from the pool, by reason',
       labelNames: ['reason'],
     })
+    for (const reason of POOL_FAILURES) this.#poolFailures.inc({ reason }, 0)
   }
 
   countChange({ isUp }: { isUp: boolean }): void {
