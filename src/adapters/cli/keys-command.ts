@@ -26,11 +26,13 @@ import { makeKeyIdArgument, readKeyId, reportUsageErrors } from './usage-errors.
 import { formatUsage, toUsageReport } from './usage-report.js'
 
 const ROTATION_HELP = `
-To replace the secret of a key without downtime, rotate the key, give the new secret to its owner, and finish the rotation when show says that
-the old secret is no longer used. Both secrets are valid in the meantime.`
+To replace the secret of a key without downtime, rotate the key, give the new
+secret to its owner, and finish the rotation when show says that the old secret
+is no longer used. Both secrets are valid in the meantime.`
 
 const SETTINGS_HELP = `
-Requires MONGODB_URL and REDIS_URL, and REDIS_PREFIX if it is set for the service, with the same values as the service.`
+Requires MONGODB_URL and REDIS_URL, and REDIS_PREFIX if it is set for the
+service, with the same values as the service.`
 
 interface OperatorOptions extends OutputOptions {
   readonly by?: string

@@ -323,6 +323,7 @@ describe('petstore keys --help', () => {
       expect(stdout).to.include(`Usage: petstore ${['keys', ...command].join(' ')}`)
       for (const mention of [...mentions, 'MONGODB_URL', 'Exit codes: 0 success, 1 failure, 2 invalid usage or settings.'])
         expect(stdout.replace(/\s+/g, ' ')).to.include(mention)
+      for (const line of stdout.split('\n')) expect(line.length, line).to.be.at.most(80)
     })
   }
 })

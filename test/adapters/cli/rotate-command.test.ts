@@ -62,7 +62,7 @@ describe('petstore keys rotate', () => {
     const error = await rejection(keys.run('rotate', 'key_one'))
     expect(error).to.be.instanceOf(RotationInProgress)
     expect((error as Error).message).to.match(
-      /^API key key_one was rotated before, and its old secret is valid until \S+Z: wait, or use --finish to invalidate it now$/,
+      /^API key key_one was rotated before, and its old secret is valid until \d{4}-\d\d-\d\d \d\d:\d\dZ: wait, or use --finish to invalidate it now$/,
     )
     await keys.print('revoke', 'key_one')
     expect(await rejection(keys.run('rotate', 'key_one'))).to.be.instanceOf(ApiKeyRevoked)
