@@ -47,6 +47,7 @@ describe('petstore keys rotate', () => {
   it('with --grace 0 leaves no old secret, and can be repeated at once', async () => {
     for (let count = 0; count < 2; count++)
       expect(await keys.printJson('rotate', 'key_one', '--grace', '0')).to.not.have.property('oldSecret')
+    expect(keys.audited[0]).to.include({ oldHint: 'pst_live_…xY9z' }).and.not.have.property('oldSecretExpiresAt')
   })
 
   it('--finish removes the old secret, prints no secret, and changes nothing if it is repeated', async () => {
