@@ -10,23 +10,31 @@ export type ComputeChange = (
   nowMs: number,
 ) => { readonly key: StoredApiKey; readonly change: Omit<ApiKeyChange, 'atMs' | 'by'> } | undefined
 
+/** A stored key after a command. */
+export interface ChangeResult {
+  readonly key: StoredApiKey
+  /** What the history of the key keeps. `undefined` if the key stayed unchanged. */
+  readonly change: ApiKeyChange | undefined
+}
+
 /**
  * Changes a key, increments its version and adds the change to its history, in one write. If another change was stored in the meantime, reads
- * the key and computes the change again. Returns the key, whether changed or not. Throws `ApiKeyNotFound`.
+ * the key and computes the change again. Throws `ApiKeyNotFound`.
  */
 export async function changeApiKey(
   { apiKeyStore, clock }: { apiKeyStore: ApiKeyStore; clock: Clock },
   keyId: string,
   by: string,
   compute: ComputeChange,
-): Promise<StoredApiKey> {
+): Promise<ChangeResult> {
   for (;;) {
     const stored = await apiKeyStore.findById(keyId)
     if (!stored) throw new ApiKeyNotFound(keyId)
     const atMs = clock.nowMs()
     const changed = compute(stored, atMs)
-    if (!changed) return stored
+    if (!changed) return { key: stored, change: undefined }
     const key = { ...changed.key, version: stored.version + 1 }
-    if ((await apiKeyStore.update(key, { atMs, by, ...changed.change })) === 'updated') return key
+    const change = { atMs, by, ...changed.change }
+    if ((await apiKeyStore.update(key, change)) === 'updated') return { key, change }
   }
 }

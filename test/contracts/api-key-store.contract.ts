@@ -230,7 +230,7 @@ export function describeApiKeyStore(name: string, open: OpenApiKeyStore, outage?
           }),
         ),
       )
-      expect(changed.map(({ version }) => version).toSorted((a, b) => a - b)).to.deep.equal([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+      expect(changed.map(({ key }) => key.version).toSorted((a, b) => a - b)).to.deep.equal([2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
       expect(await keys.findById('key_one')).to.deep.include({ version: 11, limits: { minute: 10, day: 100 } })
     })
 

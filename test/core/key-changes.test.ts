@@ -22,19 +22,19 @@ describe('announcing a change of a key', () => {
   it('announces its key ID and version once, and takes effect at once', async () => {
     const key = anApiKey('one', { version: 4 })
     const { quotaControl, announced } = aControl()
-    expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'at once' })
+    expect(await announceChange(quotaControl, { key, change: undefined })).to.include({ key, takesEffect: 'at once' })
     expect(announced).to.deep.equal([['key_one', 4]])
   })
 
   it('takes effect within 10 s if the shared state is unavailable', async () => {
     const key = anApiKey()
     const { quotaControl } = aControl(new StoreUnavailable('Redis is unavailable'))
-    expect(await announceChange(quotaControl, key)).to.deep.equal({ key, takesEffect: 'within 10 s' })
+    expect(await announceChange(quotaControl, { key, change: undefined })).to.include({ key, takesEffect: 'within 10 s' })
   })
 
   it('throws any other error', async () => {
     const { quotaControl } = aControl(new TypeError('A bug'))
-    expect(await rejection(announceChange(quotaControl, anApiKey()))).to.be.instanceOf(TypeError)
+    expect(await rejection(announceChange(quotaControl, { key: anApiKey(), change: undefined }))).to.be.instanceOf(TypeError)
   })
 })
 
@@ -59,6 +59,29 @@ describe("changing a key's plan", () => {
     expect(await apiKeyStore.findById('key_one')).to.include({ plan: 'free', version: 1 })
     expect(announced).to.deep.equal([])
     expect((await changePlan('key_one', { plan: 'enterprise', limits: LIMITS }, 'alice')).key).to.deep.include({ limits: LIMITS })
+  })
+
+  it('to the plan and the limits that it has stores nothing, and announces the version again, because an earlier announcement may be lost', async () => {
+    for (const subscription of [{ plan: 'pro' }, { plan: 'pro', limits: LIMITS }] as const) {
+      const { changePlan, apiKeyStore, apiKeyHistory, announced } = await someUseCases(subscription)
+      const stored = await apiKeyStore.findById('key_one')
+      expect(await changePlan('key_one', { ...subscription }, 'alice')).to.deep.equal({
+        key: stored,
+        change: undefined,
+        takesEffect: 'at once',
+      })
+      expect(await apiKeyStore.findById('key_one')).to.deep.equal(stored)
+      expect(await apiKeyHistory.list({})).to.have.lengthOf(1)
+      expect(announced).to.deep.equal([['key_one', 1]])
+    }
+  })
+
+  it('is recorded if only a limit of the key differs', async () => {
+    for (const limits of [undefined, { ...LIMITS, minute: 6 }, { ...LIMITS, day: 51 }]) {
+      const { changePlan, apiKeyHistory } = await someUseCases({ plan: 'pro', limits: LIMITS })
+      await changePlan('key_one', { plan: 'pro', ...(limits ? { limits } : {}) }, 'alice')
+      expect(await apiKeyHistory.list({})).to.have.lengthOf(2)
+    }
   })
 
   it('throws ApiKeyNotFound for an unknown key, and announces nothing', async () => {

@@ -28,6 +28,13 @@ describe('lifting the ban of a key', () => {
     expect(await list({})).to.have.lengthOf(1)
   })
 
+  it('is recorded also if the key is not banned, because an earlier attempt may have lifted the ban without recording it', async () => {
+    const { unban, list } = await anUnban()
+    await unban('key_one', 'alice')
+    const [, change] = await list({})
+    expect(change).to.deep.include({ action: 'unbanned', before: { isBanned: false } })
+  })
+
   it('fails with an explanation if it could not be recorded', async () => {
     const { unban, history } = await anUnban()
     history.add = () => Promise.reject(new StoreUnavailable('MongoDB is unavailable'))

@@ -30,7 +30,8 @@ export async function runProgram(args: readonly string[], commands: Partial<Comm
     progressStream: process.stderr,
     ...commands,
   })
-  for (const command of listCommands(program)) command.configureOutput({ writeOut, writeErr })
+  for (const command of listCommands(program))
+    command.configureOutput({ writeOut, writeErr, getOutHelpWidth: () => 80, getErrHelpWidth: () => 80 })
   try {
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {

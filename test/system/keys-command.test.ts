@@ -89,7 +89,7 @@ describe('petstore keys without MongoDB', function () {
     for (const args of [[], ['issue', '--plan', 'gold', '--owner', 'Acme']]) {
       const ended = await runPetstore(['keys', ...args], settings)
       expect(ended).to.include({ exitCode: 2, stdout: '' })
-      expect(ended.stderr).to.include('Usage: petstore keys')
+      expect(ended.stderr).to.include('--help')
     }
     const help = await runPetstore(['keys', 'issue', '--help'], settings)
     expect(help).to.include({ exitCode: 0, stderr: '' })

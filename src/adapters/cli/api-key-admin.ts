@@ -32,7 +32,7 @@ export interface KeysCommandDeps {
   /** Connects to the storage, runs `work` and disconnects. */
   readonly withApiKeyAdmin: (work: (admin: ApiKeyAdmin) => Promise<void>) => Promise<void>
   readonly print: (text: string) => void
-  /** Called for each change of a key, after it was made. */
+  /** Called for each change of a key, after it was made, and not for a command that changed nothing. */
   readonly audit: (change: AuditedChange) => void
   /** The name of the user who runs the command. */
   readonly systemUser: () => string
@@ -53,4 +53,10 @@ export interface AuditedChange {
   readonly owner: string
   readonly plan: PlanName
   readonly limits: Limits | undefined
+  /** The new secret of a rotated key. */
+  readonly hint?: string | undefined
+  /** The secret that a rotation replaced. */
+  readonly oldHint?: string | undefined
+  /** The end of the grace period of a rotation, in ISO 8601. Absent if there is none. */
+  readonly oldSecretExpiresAt?: string
 }

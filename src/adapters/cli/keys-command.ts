@@ -5,6 +5,7 @@ import { StoreUnavailable } from '../../core/errors.js'
 import type { PlanName } from '../../core/plan.js'
 import { PLAN_NAMES } from '../../core/plan.js'
 import type { IssuedApiKey, NewApiKey } from '../../core/use-cases/issue-api-key.js'
+import { UnbanUnrecorded } from '../../core/use-cases/unban-api-key.js'
 import type { ApiKeyAdmin, KeysCommandDeps } from './api-key-admin.js'
 import { addHistoryCommand } from './history-command.js'
 import { formatKeys, toKeyReport } from './key-report.js'
@@ -26,11 +27,13 @@ import { makeKeyIdArgument, readKeyId, reportUsageErrors } from './usage-errors.
 import { formatUsage, toUsageReport } from './usage-report.js'
 
 const ROTATION_HELP = `
-To replace the secret of a key without downtime, rotate the key, give the new secret to its owner, and finish the rotation when show says that
-the old secret is no longer used. Both secrets are valid in the meantime.`
+To replace the secret of a key without downtime, rotate the key, give the new
+secret to its owner, and finish the rotation when show says that the old secret
+is no longer used. Both secrets are valid in the meantime.`
 
 const SETTINGS_HELP = `
-Requires MONGODB_URL and REDIS_URL, and REDIS_PREFIX if it is set for the service, with the same values as the service.`
+Requires MONGODB_URL and REDIS_URL, and REDIS_PREFIX if it is set for the
+service, with the same values as the service.`
 
 interface OperatorOptions extends OutputOptions {
   readonly by?: string
@@ -107,8 +110,7 @@ export function makeKeysCommand(deps: KeysCommandDeps): Command {
       const { by = systemUser() } = options
       await withApiKeyAdmin(async (admin) => {
         const change = await reportUsageErrors(command, () => admin.changePlan(keyId, { plan, ...limits }, by))
-        output.audit('plan of API key changed', change.key, by)
-        output.printChange(change, admin, options)
+        output.reportChange('plan of API key changed', change, 'The key already has this plan and these limits.', admin, options)
       })
     })
   addRotateCommand(keys, deps, output)
@@ -133,8 +135,7 @@ export function makeKeysCommand(deps: KeysCommandDeps): Command {
   addKeyCommand('revoke', 'revoke a key permanently', async (admin, keyId, options: OperatorOptions) => {
     const { by = systemUser() } = options
     const change = await admin.revoke(keyId, by)
-    output.audit('API key revoked', change.key, by)
-    output.printChange(change, admin, options)
+    output.reportChange('API key revoked', change, 'The key was already revoked.', admin, options)
   }).addOption(makeByOption())
   addKeyCommand('usage', 'show the used and remaining requests of a key, its strikes and its ban', async (admin, keyId, { json }) => {
     const { key, usage } = await admin.showUsage(keyId)
@@ -144,8 +145,11 @@ export function makeKeysCommand(deps: KeysCommandDeps): Command {
   })
   addKeyCommand('unban', 'lift the ban of a key and clear its strikes and ban history', async (admin, keyId, options: OperatorOptions) => {
     const { json, by = systemUser() } = options
-    const { key, outcome } = await admin.unban(keyId, by)
-    output.audit('API key unbanned', key, by)
+    const { key, outcome } = await admin.unban(keyId, by).catch((error: unknown) => {
+      if (error instanceof UnbanUnrecorded && error.outcome === 'lifted') output.audit('API key unbanned', error.key, by)
+      throw error
+    })
+    if (outcome === 'lifted') output.audit('API key unbanned', key, by)
     if (json) output.printJson({ keyId: key.keyId, outcome })
     else output.print(outcome === 'lifted' ? 'The ban is lifted.\n' : 'The key was not banned. Its strikes and ban history are cleared.\n')
   }).addOption(makeByOption())

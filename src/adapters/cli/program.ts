@@ -30,13 +30,22 @@ export function makeProgram(commands: Commands): Command {
     .action(async ({ format }: { format: 'json' | 'yaml' }) => commands.print(await commands.renderOpenApi(format)))
 
   const outputError = (text: string, write: (text: string) => void) => write(replaceControlCharacters(text))
-  for (const command of listCommands(program)) command.showHelpAfterError().configureOutput({ outputError }).exitOverride()
+  for (const command of listCommands(program))
+    command
+      .showHelpAfterError(`(see ${toFullName(command)} --help)`)
+      .configureOutput({ outputError })
+      .exitOverride()
   return program
 }
 
 /** Commander's error messages repeat arguments, which must not be able to control the terminal. */
 function replaceControlCharacters(text: string): string {
   return text.replace(/(?!\n)\p{Cc}/gu, '\uFFFD')
+}
+
+/** For example `petstore keys issue`. */
+function toFullName(command: Command): string {
+  return command.parent ? `${toFullName(command.parent)} ${command.name()}` : command.name()
 }
 
 /** Lists the command and all its subcommands. Commands that are added with `addCommand` do not inherit the settings of their parent. */

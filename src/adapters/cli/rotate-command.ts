@@ -27,16 +27,15 @@ export function addRotateCommand(keys: Command, { withApiKeyAdmin, systemUser }:
       const { grace: graceMs, finish, by = systemUser() } = options
       await withApiKeyAdmin(async (admin) => {
         if (finish) {
-          const change = await admin.finishRotation(keyId, by)
-          output.audit('rotation of API key finished', change.key, by)
-          output.printChange(change, admin, options)
+          const finished = await admin.finishRotation(keyId, by)
+          output.reportChange('rotation of API key finished', finished, 'No rotation of the key is in progress.', admin, options)
           return
         }
         const rotated = await admin.rotate(keyId, { graceMs }, by).catch((error: unknown) => {
           if (error instanceof RotationUnconfirmed) printUnconfirmed(error.secret, keyId, output, options)
           throw error
         })
-        output.audit('API key rotated', rotated.key, by)
+        output.audit('API key rotated', rotated.key, by, rotated.change)
         output.printChange(rotated, admin, options)
       })
     })

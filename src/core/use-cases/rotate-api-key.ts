@@ -68,7 +68,7 @@ function requireRotatable(key: ApiKey, oldSecret: OldSecret | undefined, nowMs: 
   if (state === 'revoked') throw new ApiKeyRevoked(`API key ${key.keyId} is revoked, so it cannot be rotated`)
   if (state === 'expired') throw new ApiKeyExpired(`API key ${key.keyId} has expired, so it cannot be rotated`)
   if (!oldSecret || nowMs >= oldSecret.expiresAtMs) return
-  const end = new Date(oldSecret.expiresAtMs).toISOString()
+  const end = `${new Date(oldSecret.expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')}Z`
   throw new RotationInProgress(
     `API key ${key.keyId} was rotated before, and its old secret is valid until ${end}: wait, or use --finish to invalidate it now`,
   )

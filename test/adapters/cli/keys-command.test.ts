@@ -13,7 +13,14 @@ const FIELDS = ['keyId', 'hint', 'owner', 'plan', 'limits', 'ownLimits', 'state'
 interface PrintedKey {
   readonly keyId: string
   readonly plan: string
+  readonly hint: string
   readonly expiresAt?: string
+}
+
+interface RotatedKey {
+  readonly key: string
+  readonly hint: string
+  readonly oldSecret: { readonly expiresAt: string }
 }
 
 describe('petstore keys', () => {
@@ -26,10 +33,11 @@ describe('petstore keys', () => {
   const issue = (...args: string[]) => keys.printJson<PrintedKey & { key: string }>('issue', '--plan', 'free', ...args)
 
   it('audits each change that was made, without a secret, and nothing else', async () => {
-    const { keyId, key } = await issue('--owner', 'Acme')
+    const { keyId, key, hint } = await issue('--owner', 'Acme')
     await keys.printJson('plan', keyId, 'pro', '--minute', '5', '--day', '50')
-    const rotated = await keys.printJson<{ key: string }>('rotate', keyId, '--by', ' Ünï 🐶 ')
+    const rotated = await keys.printJson<RotatedKey>('rotate', keyId, '--by', ' Ünï 🐶 ')
     await keys.printJson('rotate', keyId, '--finish', '--by', 'bob')
+    keys.quotas.unban = async () => 'lifted'
     await keys.printJson('unban', keyId)
     await keys.printJson('revoke', keyId, '--by', 'bob')
     for (const command of [['list'], ['show', keyId], ['usage', keyId], ['history', keyId]]) await keys.printJson(...command)
@@ -37,15 +45,59 @@ describe('petstore keys', () => {
 
     const limits = { minute: 5, day: 50 }
     const by = 'system-user'
+    const secrets = { hint: rotated.hint, oldHint: hint, oldSecretExpiresAt: rotated.oldSecret.expiresAt }
     expect(keys.audited).to.deep.equal([
       { msg: 'API key issued', by, keyId, owner: 'Acme', plan: 'free', limits: undefined },
       { msg: 'plan of API key changed', by, keyId, owner: 'Acme', plan: 'pro', limits },
-      { msg: 'API key rotated', by: 'Ünï 🐶', keyId, owner: 'Acme', plan: 'pro', limits },
+      { msg: 'API key rotated', by: 'Ünï 🐶', keyId, owner: 'Acme', plan: 'pro', limits, ...secrets },
       { msg: 'rotation of API key finished', by: 'bob', keyId, owner: 'Acme', plan: 'pro', limits },
       { msg: 'API key unbanned', by, keyId, owner: 'Acme', plan: 'pro', limits },
       { msg: 'API key revoked', by: 'bob', keyId, owner: 'Acme', plan: 'pro', limits },
     ])
     expect(JSON.stringify(keys.audited)).to.not.include(key).and.not.include(rotated.key)
+  })
+
+  for (const [what, args, sentence] of [
+    ['a revocation of a revoked key', ['revoke', 'key_revoked'], 'The key was already revoked.'],
+    ['the end of a rotation that is not in progress', ['rotate', 'key_one', '--finish'], 'No rotation of the key is in progress.'],
+    ['a change to the plan of the key', ['plan', 'key_one', 'free'], 'The key already has this plan and these limits.'],
+    [
+      'a change to the plan and the limits of the key',
+      ['plan', 'key_limited', 'free', '--minute', '1', '--day', '2'],
+      'The key already has this plan and these limits.',
+    ],
+  ] as const) {
+    it(`succeeds, says that nothing changed, and neither records nor audits ${what}`, async () => {
+      await keys.store(anApiKey(), anApiKey('revoked', { revokedAtMs: 1 }), anApiKey('limited', { limits: { minute: 1, day: 2 } }))
+      const shown = await keys.print('show', args[1])
+      expect(await keys.print(...args)).to.equal(`${shown}\n${sentence}\n`)
+      keys.isQuotaStoreDown = true
+      expect(await keys.print(...args)).to.equal(
+        `${shown}\n${sentence}\nRedis is unavailable, so the change takes effect within 10 seconds.\n`,
+      )
+      expect(keys.audited).to.deep.equal([])
+      expect(await keys.apiKeyHistory.list({ keyId: args[1] })).to.have.lengthOf(1)
+    })
+  }
+
+  it('does not audit an unban of a key that is not banned', async () => {
+    await keys.store(anApiKey())
+    await keys.print('unban', 'key_one')
+    expect(keys.audited).to.deep.equal([])
+  })
+
+  it('audits a ban that was lifted once, even if it was recorded only by repeating the command', async () => {
+    await keys.store(anApiKey())
+    const outcomes = ['lifted', 'not-banned', 'not-banned'] as const
+    let attempts = 0
+    keys.quotas.unban = async () => outcomes[attempts++] ?? 'not-banned'
+    const { apiKeyHistory } = keys
+    const add = apiKeyHistory.add.bind(apiKeyHistory)
+    apiKeyHistory.add = () => Promise.reject(new StoreUnavailable('MongoDB is unavailable'))
+    for (let count = 0; count < 2; count++) expect(await rejection(keys.run('unban', 'key_one'))).to.be.instanceOf(StoreUnavailable)
+    apiKeyHistory.add = add
+    await keys.print('unban', 'key_one')
+    expect(keys.audited.map(({ msg }) => msg)).to.deep.equal(['API key unbanned'])
   })
 
   describe('issue', () => {
@@ -148,10 +200,12 @@ describe('petstore keys', () => {
     const { revokedAt, ...revoked } = await keys.printJson<{ revokedAt: string }>('revoke', keyId)
     expect(revoked).to.deep.equal({ ...onPro, state: 'revoked', takesEffect: 'within 10 s' })
     const shown = await keys.print('show', keyId)
-    expect(await keys.print('revoke', keyId)).to.equal(`${shown}\nRedis is unavailable, so the change takes effect within 10 seconds.\n`)
+    expect(await keys.print('revoke', keyId)).to.equal(
+      `${shown}\nThe key was already revoked.\nRedis is unavailable, so the change takes effect within 10 seconds.\n`,
+    )
     keys.isQuotaStoreDown = false
     expect(await keys.printJson('revoke', keyId)).to.deep.equal({ ...revoked, revokedAt, takesEffect: 'at once' })
-    expect(await keys.print('revoke', keyId)).to.equal(`${shown}\nThe change takes effect on the next request.\n`)
+    expect(await keys.print('revoke', keyId)).to.equal(`${shown}\nThe key was already revoked.\n`)
   })
 
   it('plan rejects a revoked key and changes nothing', async () => {
@@ -170,9 +224,9 @@ describe('petstore keys', () => {
     ]) {
       const outcome = await keys.run(...args)
       expect(outcome).to.include({ usage: 'wrong', stdout: '' })
-      expect(outcome.stderr)
-        .to.include('error: Plan enterprise requires limits on the key, per minute and per day: use --minute and --day\n')
-        .and.include(`Usage: petstore keys ${args[0]}`)
+      expect(outcome.stderr).to.equal(
+        `error: Plan enterprise requires limits on the key, per minute and per day: use --minute and --day\n(see petstore keys ${args[0]} --help)\n`,
+      )
     }
     expect(await keys.print('list')).to.equal(before)
   })
@@ -215,7 +269,6 @@ describe('petstore keys with invalid usage', () => {
   const ISSUE = ['issue', '--plan', 'free', '--owner', 'Acme']
 
   for (const [args, problem] of [
-    [[], 'Usage: petstore keys'],
     [['fly'], "unknown command 'fly'"],
     [['list', '--all'], "unknown option '--all'"],
     [['issue', '--owner', 'Acme'], "required option '--plan <plan>'"],
@@ -245,12 +298,21 @@ describe('petstore keys with invalid usage', () => {
     [['history', '--limit', '0'], "argument '0' is invalid"],
     [['usage', 'no id'], "argument 'key-id': It must be a key ID"],
   ] satisfies [string[], string][]) {
-    it(`prints the error and the usage, and does nothing: ${args.join(' ')}`, async () => {
+    it(`prints the error and points to --help, and does nothing: ${args.join(' ')}`, async () => {
       const outcome = await runProgram(['keys', ...args])
       expect(outcome).to.include({ usage: 'wrong', stdout: '' })
-      expect(outcome.stderr).to.include(problem).and.include('Usage: petstore keys')
+      expect(outcome.stderr)
+        .to.include(problem)
+        .and.match(/\n\(see petstore keys( [a-z]+)? --help\)\n$/)
+        .and.not.include('Usage:')
     })
   }
+
+  it('prints the usage without a command', async () => {
+    const outcome = await runProgram(['keys'])
+    expect(outcome).to.include({ usage: 'wrong', stdout: '' })
+    expect(outcome.stderr).to.include('Usage: petstore keys')
+  })
 
   it('does not repeat a secret that is passed instead of a key ID', async () => {
     const secret = 'pst_live_bVi0JTUPJj8DebGxrInogr1d3uH0ci32MvKE'
@@ -315,6 +377,7 @@ describe('petstore keys --help', () => {
       expect(stdout).to.include(`Usage: petstore ${['keys', ...command].join(' ')}`)
       for (const mention of [...mentions, 'MONGODB_URL', 'Exit codes: 0 success, 1 failure, 2 invalid usage or settings.'])
         expect(stdout.replace(/\s+/g, ' ')).to.include(mention)
+      for (const line of stdout.split('\n')) expect(line.length, line).to.be.at.most(80)
     })
   }
 })

@@ -3,10 +3,10 @@ import { runProgram } from '../../support/command-line.js'
 
 describe('the petstore command', () => {
   for (const args of [[], ['fly'], ['serve', '--fast'], ['serve', 'now'], ['openapi', '--format', 'xml']]) {
-    it(`rejects '${['petstore', ...args].join(' ')}' and prints its usage`, async () => {
+    it(`rejects '${['petstore', ...args].join(' ')}' and ${args.length ? 'points to --help' : 'prints its usage'}`, async () => {
       const { usage, stdout, stderr } = await runProgram(args)
       expect({ usage, stdout }).to.deep.equal({ usage: 'wrong', stdout: '' })
-      expect(stderr).to.include('Usage: petstore')
+      expect(stderr).to.include(args.length ? '--help)\n' : 'Usage: petstore')
     })
   }
 

@@ -47,6 +47,7 @@ describe('petstore keys rotate', () => {
   it('with --grace 0 leaves no old secret, and can be repeated at once', async () => {
     for (let count = 0; count < 2; count++)
       expect(await keys.printJson('rotate', 'key_one', '--grace', '0')).to.not.have.property('oldSecret')
+    expect(keys.audited[0]).to.include({ oldHint: 'pst_live_…xY9z' }).and.not.have.property('oldSecretExpiresAt')
   })
 
   it('--finish removes the old secret, prints no secret, and changes nothing if it is repeated', async () => {
@@ -62,7 +63,7 @@ describe('petstore keys rotate', () => {
     const error = await rejection(keys.run('rotate', 'key_one'))
     expect(error).to.be.instanceOf(RotationInProgress)
     expect((error as Error).message).to.match(
-      /^API key key_one was rotated before, and its old secret is valid until \S+Z: wait, or use --finish to invalidate it now$/,
+      /^API key key_one was rotated before, and its old secret is valid until \d{4}-\d\d-\d\d \d\d:\d\dZ: wait, or use --finish to invalidate it now$/,
     )
     await keys.print('revoke', 'key_one')
     expect(await rejection(keys.run('rotate', 'key_one'))).to.be.instanceOf(ApiKeyRevoked)
