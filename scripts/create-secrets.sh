@@ -23,7 +23,7 @@ create grafana-password openssl rand -hex 24
 create mongodb-keyfile openssl rand -base64 756
 for name in mongodb-root-password mongodb-password redis-password; do create "$name" openssl rand -hex 24; done
 create mongodb-url printf 'mongodb://petstore:%s@mongodb:27017/petstore\n' "$(< mongodb-password)"
-create redis-url printf 'redis://:%s@redis:6379\n' "$(< redis-password)"
+create redis-url printf 'redis://default:%s@redis:6379\n' "$(< redis-password)"
 create redis.conf printf 'requirepass %s\n' "$(< redis-password)"
 
 if [ ! -e certificate.pem ]; then
