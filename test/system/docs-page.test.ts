@@ -3,6 +3,7 @@ import type { Browser, BrowserContext, Locator, Page, Response } from 'playwrigh
 import { launchChromium } from '../support/chromium.js'
 import type { ServiceProcess } from '../support/process.js'
 import { endProcesses, startService } from '../support/process.js'
+import { until } from '../support/until.js'
 
 /** The page in a new browser profile, with its requests and its console output. */
 interface OpenDocs {
@@ -117,9 +118,7 @@ describe('the docs page, in Chromium', function () {
     for (const each of await listOperations()) {
       const section = await waitForSection(page, each)
       for (const [language, library] of SAMPLES) {
-        await section.getByTestId('client-picker').click()
-        await page.getByRole('group', { name: language, exact: true }).getByRole('option', { name: library, exact: true }).click()
-        await section.getByTestId('client-picker').getByText(`${language} ${library}`).waitFor()
+        await chooseSample(page, section, language, library)
         const url = `${service.url}/v1${each.path.replaceAll(/\{\w+\}/g, '1')}`
         const sample = section.locator('.scalar-card').filter({ hasText: url })
         await sample.waitFor()
@@ -212,6 +211,25 @@ describe('the docs page, in Chromium', function () {
     return !url.startsWith(`${origin}/`) && !/^(data|blob):/.test(url)
   }
 })
+
+/** Opens the menu again if it has closed before the choice. */
+async function chooseSample(page: Page, section: Locator, language: string, library: string): Promise<void> {
+  const picker = section.getByTestId('client-picker')
+  const option = page.getByRole('group', { name: language, exact: true }).getByRole('option', { name: library, exact: true })
+  await until(
+    `${language} ${library} is chosen`,
+    async () => {
+      if (!(await option.isVisible())) await picker.click()
+      const chosen = option.click({ timeout: 1_000 })
+      return chosen.then(
+        () => true,
+        () => false,
+      )
+    },
+    15_000,
+  )
+  await picker.getByText(`${language} ${library}`).waitFor()
+}
 
 /** Waits until the section of the operation is complete, including the button that sends a request. */
 async function waitForSection(page: Page, { method, path, summary }: Operation): Promise<Locator> {
