@@ -24,11 +24,7 @@ export interface KeyUsage extends Readonly<Record<WindowName, WindowReport>> {
 export function toKeyUsage({ plan }: Pick<ApiKey, 'plan'>, { windows, bannedUntilMs }: QuotaUsage): KeyUsage {
   const { minute, day } = mapWindows((name) => {
     const { limit, used, remaining, resetSeconds } = windows[name]
-    return { limit, used, remaining, resetsAt: toIso(resetSeconds * 1000) }
+    return { limit, used, remaining, resetsAt: new Date(resetSeconds * 1000).toISOString() }
   })
-  return { plan, minute, day, ban: bannedUntilMs === undefined ? null : { endsAt: toIso(bannedUntilMs) } }
-}
-
-function toIso(unixMs: number): string {
-  return new Date(unixMs).toISOString()
+  return { plan, minute, day, ban: bannedUntilMs === undefined ? null : { endsAt: new Date(bannedUntilMs).toISOString() } }
 }

@@ -33,17 +33,18 @@ export function httpModule(config: Config): ContainerModule {
         new CachedApiKeyVerifier({ secrets, apiKeyStore, failedAuthentications, clock }),
       [TOKENS.secrets, TOKENS.apiKeyStore, TOKENS.failedAuthentications, TOKENS.clock],
     )
+    bind(TOKENS.authenticate).toResolvedValue(
+      (apiKeyVerifier, failedAuthentications) => makeAuthenticate({ apiKeyVerifier, failedAuthentications }),
+      [TOKENS.apiKeyVerifier, TOKENS.failedAuthentications],
+    )
     bind(TOKENS.admit).toResolvedValue(
-      (apiKeyVerifier, failedAuthentications, quotas) =>
-        makeAdmit({ authenticate: makeAuthenticate({ apiKeyVerifier, failedAuthentications }), apiKeyVerifier, quotas, plans }),
-      [TOKENS.apiKeyVerifier, TOKENS.failedAuthentications, TOKENS.quotas],
+      (authenticate, apiKeyVerifier, quotas) => makeAdmit({ authenticate, apiKeyVerifier, quotas, plans }),
+      [TOKENS.authenticate, TOKENS.apiKeyVerifier, TOKENS.quotas],
     )
     bind(TOKENS.showOwnUsage).toResolvedValue(
-      (apiKeyVerifier, failedAuthentications, reader, clock) => {
-        const authenticate = makeAuthenticate({ apiKeyVerifier, failedAuthentications })
-        return makeShowOwnUsage({ authenticate, apiKeyVerifier, usageReader: new CachedUsageReader(reader, clock), plans })
-      },
-      [TOKENS.apiKeyVerifier, TOKENS.failedAuthentications, TOKENS.usageReader, TOKENS.clock],
+      (authenticate, apiKeyVerifier, reader, clock) =>
+        makeShowOwnUsage({ authenticate, apiKeyVerifier, usageReader: new CachedUsageReader(reader, clock), plans }),
+      [TOKENS.authenticate, TOKENS.apiKeyVerifier, TOKENS.usageReader, TOKENS.clock],
     )
     bind(TOKENS.operations).toResolvedValue(
       (pets, petIds, orders, idempotency) =>

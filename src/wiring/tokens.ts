@@ -25,6 +25,7 @@ import type { QuotaControl } from '../core/ports/quota-control.js'
 import type { QuotaStore } from '../core/ports/quota-store.js'
 import type { UsageReader } from '../core/ports/usage-reader.js'
 import type { Admit } from '../core/use-cases/admit.js'
+import type { Authenticate } from '../core/use-cases/authenticate.js'
 import type { Seed } from '../core/use-cases/seed.js'
 import type { ShowOwnUsage } from '../core/use-cases/show-own-usage.js'
 
@@ -77,6 +78,7 @@ export const TOKENS = {
   health: token<Health>('health'),
   metrics: token<Metrics>('metrics'),
   apiKeyVerifier: token<ApiKeyVerifier>('apiKeyVerifier'),
+  authenticate: token<Authenticate>('authenticate'),
   admit: token<Admit>('admit'),
   showOwnUsage: token<ShowOwnUsage>('showOwnUsage'),
   /** Empty until the service issues demo keys, which it does only in embedded mode. */

@@ -1,10 +1,7 @@
 import { userInfo } from 'node:os'
 import { expect } from 'chai'
 import { MongoConnection } from '../../src/adapters/mongo/mongo-connection.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import type { Ended, Settings } from '../support/process.js'
 import { endProcesses, runPetstore } from '../support/process.js'
 import { within } from '../support/until.js'
@@ -12,18 +9,13 @@ import { within } from '../support/until.js'
 // The options and output of each command are tested in test/adapters/cli, without a process for each.
 describe('petstore keys', function () {
   this.timeout(60_000)
-  let database: MongoDatabase
-  let redis: RedisDatabase
+  after(endProcesses)
+  const databases = useDatabases()
   let settings: Settings
 
-  before(async function () {
-    database = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-    settings = { MONGODB_URL: database.url, REDIS_URL: redis.url }
+  before(() => {
+    settings = { MONGODB_URL: databases.mongo.url, REDIS_URL: databases.redis.url }
   })
-  after(() => redis?.release())
-  after(() => database?.drop())
-  after(endProcesses)
 
   const run = (...args: string[]) => runPetstore(['keys', ...args], settings)
 
@@ -61,7 +53,7 @@ describe('petstore keys', function () {
 
   it('stores no secret in MongoDB', async () => {
     const { keyId, key } = await printJson<{ keyId: string; key: string }>('issue', '--plan', 'free', '--owner', 'Acme')
-    const connection = new MongoConnection(database.url)
+    const connection = new MongoConnection(databases.mongo.url)
     const stored = await connection.db.collection<{ _id: string }>('apiKeys').findOne({ _id: keyId })
     await connection.close()
     expect(stored).to.be.an('object')

@@ -7,11 +7,8 @@ import { StoreUnavailable } from '../../src/core/errors.js'
 import { makeCreatePet } from '../../src/core/use-cases/create-pet.js'
 import { rejection } from '../contracts/rejection.js'
 import { expectError } from '../support/responses.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import { sharedSettings } from '../support/replicas.js'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
 import type { ListedPet } from '../support/pet-writers.js'
 import { listAllPets, toIdempotencyKey, PetWriters, postPet } from '../support/pet-writers.js'
 import type { ServiceProcess, Settings } from '../support/process.js'
@@ -20,25 +17,17 @@ import { UnreliablePetStore } from '../support/unreliable-pet-store.js'
 import { until } from '../support/until.js'
 
 describe('two processes of the service on one MongoDB', () => {
-  let database: MongoDatabase
-  let redis: RedisDatabase
   let settings: Settings
   let services: readonly [ServiceProcess, ServiceProcess]
   let key: string
   let keyId: string
 
-  before(async function () {
-    database = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-    settings = sharedSettings(database, redis.url)
+  after(endProcesses)
+  const databases = useDatabases()
+  before(async () => {
+    settings = sharedSettings(databases.mongo, databases.redis.url)
     services = await Promise.all([startService(settings), startService(settings)])
     ;({ key, keyId } = await issueKey(settings))
-  })
-
-  after(async () => {
-    await endProcesses()
-    await redis?.release()
-    await database?.drop()
   })
 
   it('assign unique IDs to pets that are created concurrently, and each lists all of them', async () => {
@@ -132,7 +121,7 @@ describe('two processes of the service on one MongoDB', () => {
 
   /** Runs the code of the service up to a crash: the ID is claimed, but the pet is not stored. Returns the claimed ID. */
   async function crashBetweenTheWrites(name: string): Promise<bigint> {
-    const connection = new MongoConnection(database.url)
+    const connection = new MongoConnection(databases.mongo.url)
     try {
       const pets = new UnreliablePetStore()
       pets.failure = new StoreUnavailable('The process ends here')

@@ -5,10 +5,7 @@ import { expect } from 'chai'
 import type { Db } from 'mongodb'
 import { makeSeed } from '../../src/core/use-cases/seed.js'
 import { runProgram } from '../support/command-line.js'
-import type { RedisDatabase } from '../support/engines/redis-engine.js'
-import { aRedisDatabase } from '../support/engines/redis-engine.js'
-import type { MongoDatabase } from '../support/engines/mongo-engine.js'
-import { aMongoDatabase } from '../support/engines/mongo-engine.js'
+import { useDatabases } from '../support/engines/use-databases.js'
 import { MemorySeedStore } from '../support/memory-seed-store.js'
 import { MongoData } from '../support/mongo-data.js'
 import { endProcesses, PETSTORE, runPetstore, runPetstoreJson } from '../support/process.js'
@@ -21,26 +18,19 @@ interface Added {
 
 describe('petstore seed', function () {
   this.timeout(60_000)
-  let database: MongoDatabase
-  let redis: RedisDatabase
   let data: MongoData
   let db: Db
 
-  before(async function () {
-    database = await aMongoDatabase(this)
-    redis = await aRedisDatabase(this)
-    data = await MongoData.withIndexes(database.url)
+  after(() => data?.close())
+  const databases = useDatabases()
+  before(async () => {
+    data = await MongoData.withIndexes(databases.mongo.url)
     ;({ db } = data.connect())
   })
   beforeEach(() => data.empty())
   afterEach(endProcesses)
-  after(async () => {
-    await data?.close()
-    await database?.drop()
-    await redis?.release()
-  })
 
-  const settings = () => ({ MONGODB_URL: database.url, REDIS_URL: redis.url })
+  const settings = () => ({ MONGODB_URL: databases.mongo.url, REDIS_URL: databases.redis.url })
   const seed = (pets: number, orders: number) => runPetstoreJson<Added>(['seed', '--pets', `${pets}`, '--orders', `${orders}`], settings())
 
   async function totals(): Promise<[number, number]> {
